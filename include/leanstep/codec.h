@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Codecs: how a tensor's numbers are stored.
+ */
+#ifndef LEANSTEP_CODEC_H
+#define LEANSTEP_CODEC_H
+
+#include <stddef.h>
+
+#include "leanstep/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(identifier, name, what it is) */
+#define LST_CODEC_LIST(X)                                    \
+    X(F32, "f32", "IEEE binary32, 4 bytes")                  \
+    X(BF16, "bf16", "upper half of binary32, 2 bytes")       \
+    X(F16, "f16", "IEEE binary16, 2 bytes")                  \
+    X(LO16, "lo16", "low half of a split32 weight, 2 bytes")
+
+typedef enum lst_codec {
+#define LST_X(id, name, text) LST_CODEC_##id,
+    LST_CODEC_LIST(LST_X)
+#undef LST_X
+        LST_N_CODECS
+} lst_codec;
+
+LST_API const char *lst_codec_name(lst_codec codec);
+/* Bytes that n_elems values take, scales and tail blocks included. The one formula: plan and allocator call it. */
+LST_API size_t lst_codec_bytes(lst_codec codec, size_t n_elems);
+
+/* Weight forms: how a parameter is kept so that small updates survive.
+ * X(identifier, name, codec of the weights used by the model, codec of the "master" part or -1, what it is) */
+#define LST_WEIGHT_FORM_LIST(X)                                                                     \
+    X(F32, "f32", LST_CODEC_F32, -1, "float32 weights, no master")                                  \
+    X(BF16_MASTER, "bf16+master", LST_CODEC_BF16, LST_CODEC_F32, "bf16 weights, float32 master")    \
+    X(F16_MASTER, "f16+master", LST_CODEC_F16, LST_CODEC_F32, "f16 weights, float32 master")        \
+    X(SPLIT32, "split32", LST_CODEC_BF16, LST_CODEC_LO16, "bf16 weights + the 16 bits they lack: a float32 master, bit for bit") \
+    X(BF16_NEAREST, "bf16-nearest", LST_CODEC_BF16, -1, "bf16 weights rounded to nearest, no master: deletes small updates")
+
+typedef enum lst_weight_form {
+#define LST_X(id, name, weight, master, text) LST_WEIGHT_##id,
+    LST_WEIGHT_FORM_LIST(LST_X)
+#undef LST_X
+        LST_N_WEIGHT_FORMS
+} lst_weight_form;
+
+LST_API const char *lst_weight_form_name(lst_weight_form form);
+LST_API lst_codec lst_weight_form_codec(lst_weight_form form);
+/* Codec of the master part, or LST_N_CODECS where there is none. */
+LST_API lst_codec lst_weight_form_master(lst_weight_form form);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Optimizers: rules that turn a gradient into a step, on tensors the caller owns.
+ *
+ * The life of an optimizer:
+ *
+ *     lst_optim_create      describe tensors and options; nothing of a tensor's size is allocated
+ *     lst_optim_state_bytes ask what the state will take, before it takes it
+ *     lst_optim_bind        give it memory for the state (one block), or lst_optim_bind_slot slot by slot
+ *     lst_optim_bind_weights give it the weights, tensor by tensor
+ *     lst_optim_reset       state to its start: zero moments, masters from the weights, step counts 0
+ *     per step:  lst_optim_begin, lst_optim_step_tensor for each tensor that has a gradient (or lst_optim_step for all)
+ *     lst_optim_destroy
+ *
+ * Reference semantics are PyTorch 2.x; formulas stand at the head of each rule's file in src/optim/.
+ * Results are bit-equal for any number of threads and any instruction set.
+ */
+#ifndef LEANSTEP_OPTIM_H
+#define LEANSTEP_OPTIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "leanstep/codec.h"
+#include "leanstep/ledger.h"
+#include "leanstep/pool.h"
+#include "leanstep/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(identifier, name on the command line and in files) */
+#define LST_RULE_LIST(X)     \
+    X(SGD, "sgd")            \
+    X(MOMENTUM, "momentum")  \
+    X(NESTEROV, "nesterov")  \
+    X(ADAM, "adam")          \
+    X(ADAMW, "adamw")
+
+typedef enum lst_rule {
+#define LST_X(id, name) LST_RULE_##id,
+    LST_RULE_LIST(LST_X)
+#undef LST_X
+        LST_N_RULES
+} lst_rule;
+
+LST_API const char *lst_rule_name(lst_rule rule);
+/* Finds a rule by name; LST_ERR_ARGUMENT lists the names there are. */
+LST_API LST_MUST_USE lst_status lst_rule_find(const char *name, lst_rule *out, lst_error *err);
+
+/* Hyper-parameters of one group. A field that the rule does not use must hold the default given by
+ * lst_hyper_default: an option without effect is an error. */
+typedef struct lst_hyper {
+    double lr;
+    double beta1, beta2, eps;    /* adam, adamw */
+    double momentum, dampening;  /* momentum, nesterov */
+    double weight_decay;         /* decoupled for adamw, added to the gradient (L2) for the others */
+    bool amsgrad;                /* adam, adamw: one more slot, max_exp_avg_sq */
+    bool maximize;
+} lst_hyper;
+
+LST_API void lst_hyper_default(lst_rule rule, lst_hyper *out);
+
+#define LST_MAX_DIMS 8
+
+/* One parameter as the caller describes it. The name is copied. */
+typedef struct lst_tensor {
+    const char *name;
+    size_t n_dims; /* 0 for a scalar */
+    size_t dims[LST_MAX_DIMS];
+    size_t group; /* index into the groups */
+} lst_tensor;
+
+typedef struct lst_optim_options {
+    size_t struct_size; /* sizeof(lst_optim_options): lets the struct grow */
+    lst_rule rule;
+    lst_weight_form weights;
+    lst_codec grads;  /* f32, bf16 or f16: what the gradient pointers passed to a step hold */
+    lst_codec state;  /* codec of the moments: f32 */
+    size_t n_groups;
+    const lst_hyper *groups; /* copied */
+    uint64_t seed;           /* for stochastic rounding; no effect where nothing rounds so */
+    lst_pool *pool;          /* may be NULL: one thread. Must outlive the optimizer */
+} lst_optim_options;
+
+/* One tensor of state that the rule keeps for one parameter. */
+typedef struct lst_slot {
+    const char *name; /* "master", "exp_avg", ... = lst_bucket_name(bucket) */
+    lst_bucket bucket;
+    lst_codec codec;
+    size_t n_elems;
+    size_t bytes;
+    void *memory; /* NULL until bound */
+} lst_slot;
+
+#define LST_MAX_SLOTS 5
+
+typedef struct lst_optim lst_optim;
+
+/* The slots one tensor would have: planner, allocator and checkpoint all call this. `out` has room for LST_MAX_SLOTS. */
+LST_API LST_MUST_USE lst_status lst_optim_slots(const lst_optim_options *options, const lst_tensor *tensor, lst_slot *out,
+                                                size_t *n_slots, lst_error *err);
+
+LST_API LST_MUST_USE lst_status lst_optim_create(lst_optim **out, const lst_optim_options *options,
+                                                 const lst_tensor *tensors, size_t n_tensors, lst_error *err);
+LST_API void lst_optim_destroy(lst_optim *optim);
+
+/* Exact bytes of all slots, master included; and by bucket. Known before any memory is bound. */
+LST_API size_t lst_optim_state_bytes(const lst_optim *optim);
+LST_API size_t lst_optim_bucket_bytes(const lst_optim *optim, lst_bucket bucket);
+/* Bytes of one block for lst_optim_bind: the slots, each at a 64-byte boundary and staggered so that arrays that
+ * stream together do not share an offset modulo 4,096. */
+LST_API size_t lst_optim_block_bytes(const lst_optim *optim);
+
+LST_API size_t lst_optim_tensor_count(const lst_optim *optim);
+LST_API const lst_tensor *lst_optim_tensor(const lst_optim *optim, size_t tensor);
+LST_API size_t lst_optim_slot_count(const lst_optim *optim, size_t tensor);
+LST_API const lst_slot *lst_optim_slot(const lst_optim *optim, size_t tensor, size_t slot);
+
+/* Memory for the state; the caller keeps ownership, and it must stay until lst_optim_destroy. 64-byte aligned. */
+LST_API LST_MUST_USE lst_status lst_optim_bind(lst_optim *optim, void *block, size_t bytes, lst_error *err);
+LST_API LST_MUST_USE lst_status lst_optim_bind_slot(lst_optim *optim, size_t tensor, size_t slot, void *memory, lst_error *err);
+/* Weights of one tensor, in lst_weight_form_codec(options.weights); updated in place by a step. */
+LST_API LST_MUST_USE lst_status lst_optim_bind_weights(lst_optim *optim, size_t tensor, void *weights, lst_error *err);
+
+/* Zero moments, masters taken from the weights as they are now, step counts 0. */
+LST_API LST_MUST_USE lst_status lst_optim_reset(lst_optim *optim, lst_error *err);
+/* As lst_optim_reset for one tensor's master, from exact float32 values (say, a float32 checkpoint): also sets
+ * the weights to their rounding. */
+LST_API LST_MUST_USE lst_status lst_optim_set_weights_f32(lst_optim *optim, size_t tensor, const float *values, lst_error *err);
+/* The float32 value of the weights as the optimizer knows them (master where there is one). n = elements. */
+LST_API LST_MUST_USE lst_status lst_optim_get_weights_f32(const lst_optim *optim, size_t tensor, float *out, lst_error *err);
+
+LST_API LST_MUST_USE lst_status lst_optim_set_lr(lst_optim *optim, size_t group, double lr, lst_error *err);
+LST_API const lst_hyper *lst_optim_group(const lst_optim *optim, size_t group);
+
+/* What is done to a gradient as it is read: g * unscale (float32), then * clip (float32), as GradScaler's unscale_
+ * and clip_grad_norm_ would have done to it in place. {1, 1} leaves it as it is. */
+typedef struct lst_grad_scale {
+    float unscale;
+    float clip;
+} lst_grad_scale;
+
+/* Begins a step: every tensor may be stepped once until the next begin. */
+LST_API LST_MUST_USE lst_status lst_optim_begin(lst_optim *optim, lst_error *err);
+/* Steps one tensor now: counts its step, updates its state and weights. A tensor not stepped between two begins
+ * has no gradient: it is not decayed and its step is not counted (as in PyTorch). */
+LST_API LST_MUST_USE lst_status lst_optim_step_tensor(lst_optim *optim, size_t tensor, const void *grad, lst_grad_scale scale,
+                                                      lst_error *err);
+/* begin + step_tensor for every non-NULL grads[i]. */
+LST_API LST_MUST_USE lst_status lst_optim_step(lst_optim *optim, const void *const *grads, lst_grad_scale scale, lst_error *err);
+
+LST_API int64_t lst_optim_steps(const lst_optim *optim, size_t tensor); /* steps counted for this tensor */
+LST_API LST_MUST_USE lst_status lst_optim_set_steps(lst_optim *optim, size_t tensor, int64_t steps, lst_error *err);
+/* Number of lst_optim_begin calls so far: what stochastic rounding draws from. Saved and restored with a checkpoint. */
+LST_API int64_t lst_optim_begun(const lst_optim *optim);
+LST_API void lst_optim_set_begun(lst_optim *optim, int64_t begun);
+
+/* ---- gradients: norm, clipping, loss scale ---- */
+
+/* Sum of squares of one gradient after unscaling, accumulated in double in fixed blocks (same for any thread count), and
+ * whether every element (before unscaling) is finite. */
+LST_API void lst_grad_sum_squares(const void *grad, lst_codec codec, size_t n_elems, float unscale, lst_pool *pool, double *sum_squares,
+                                  bool *finite);
+/* Largest magnitude, for the infinity norm; NaN if any element is. */
+LST_API double lst_grad_max_abs(const void *grad, lst_codec codec, size_t n_elems, float unscale, lst_pool *pool);
+/* The coefficient of torch.nn.utils.clip_grad_norm_: min(1, max_norm / (total_norm + 1e-6)), in float32. */
+LST_API float lst_clip_coef(double total_norm, double max_norm);
+
+/* torch.amp.GradScaler: scale, growth, backoff, tracker. Exact, including its refusal to double to infinity. */
+typedef struct lst_loss_scale {
+    float scale;
+    double growth_factor, backoff_factor;
+    int64_t growth_interval;
+    int64_t growth_tracker;
+} lst_loss_scale;
+LST_API void lst_loss_scale_default(lst_loss_scale *out); /* 65536, 2, 0.5, 2000, 0 */
+LST_API float lst_loss_scale_unscale(const lst_loss_scale *s); /* float(1 / double(scale)) */
+LST_API void lst_loss_scale_update(lst_loss_scale *s, bool found_nonfinite);
+
+/* ---- learning-rate schedules (transformers' get_scheduler family) ---- */
+
+/* X(identifier, name) ; golden_schedules names them as transformers does */
+#define LST_SCHEDULE_LIST(X)  \
+    X(CONSTANT, "constant")   \
+    X(LINEAR, "linear")       \
+    X(COSINE, "cosine")
+
+typedef enum lst_schedule_kind {
+#define LST_X(id, name) LST_SCHEDULE_##id,
+    LST_SCHEDULE_LIST(LST_X)
+#undef LST_X
+        LST_N_SCHEDULES
+} lst_schedule_kind;
+
+typedef struct lst_schedule {
+    lst_schedule_kind kind;
+    int64_t warmup_steps;
+    int64_t total_steps;
+} lst_schedule;
+
+/* Multiplier of the base rate for optimizer step `step` (0 for the first), in double. */
+LST_API double lst_schedule_rate(const lst_schedule *schedule, int64_t step);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
