@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Loops of the optimizer rules, included once by every instruction set's file and compiled for it. Plain C: the
+ * compiler vectorises it, and because no fused multiply-add and no estimate is allowed, every variant gives the
+ * same bits. No loop reads a neighbour, so cutting an array in tiles anywhere changes nothing either.
+ */
+#include "kernels/rules.h"
+
+#if defined(__GNUC__)
+#define LST__ALWAYS_INLINE static inline __attribute__((always_inline))
+#else
+#define LST__ALWAYS_INLINE static inline
+#endif
+
+/* g = sign*g + l2*w; w = w + rate*g. */
+static void rule_sgd(const lst__rule_args *a)
+{
+    const float sign = a->k[LST__K_SIGN], l2 = a->k[LST__K_L2], rate = a->k[LST__K_RATE];
+    float *restrict w = a->w;
+    const float *restrict g = a->g;
+    if (l2 == 0.0f) { /* apart, so that an infinite weight without decay gives no 0 * inf */
+        for (size_t i = 0; i < a->n; i++)
+            w[i] = w[i] + rate * (sign * g[i]);
+        return;
+    }
+    for (size_t i = 0; i < a->n; i++)
+        w[i] = w[i] + rate * (sign * g[i] + l2 * w[i]);
+}
+
+/* g = sign*g + l2*w; b = keep*b + take*g, the first time b = g exactly; d = b, or with Nesterov g + keep*b;
+ * w = w + rate*d. */
+LST__ALWAYS_INLINE void momentum_body(const lst__rule_args *a, const int first, const int nesterov, const int decays)
+{
+    const float sign = a->k[LST__K_SIGN], l2 = a->k[LST__K_L2], rate = a->k[LST__K_RATE];
+    const float keep = a->k[LST__K_KEEP], take = a->k[LST__K_TAKE];
+    float *restrict w = a->w;
+    float *restrict b = a->s[0];
+    const float *restrict g = a->g;
+    for (size_t i = 0; i < a->n; i++) {
+        float x = sign * g[i];
+        if (decays)
+            x = x + l2 * w[i];
+        const float buffer = first ? x : keep * b[i] + take * x;
+        b[i] = buffer;
+        w[i] = w[i] + rate * (nesterov ? x + keep * buffer : buffer);
+    }
+}
+
+LST__ALWAYS_INLINE void momentum_either(const lst__rule_args *a, const int first, const int nesterov)
+{
+    if (a->k[LST__K_L2] == 0.0f)
+        momentum_body(a, first, nesterov, 0);
+    else
+        momentum_body(a, first, nesterov, 1);
+}
+
+static void rule_momentum(const lst__rule_args *a)
+{
+    momentum_either(a, 0, 0);
+}
+
+static void rule_momentum_first(const lst__rule_args *a)
+{
+    momentum_either(a, 1, 0);
+}
+
+static void rule_nesterov(const lst__rule_args *a)
+{
+    momentum_either(a, 0, 1);
+}
+
+static void rule_nesterov_first(const lst__rule_args *a)
+{
+    momentum_either(a, 1, 1);
+}
+
+/* numerator / denominator, but 0 where the denominator is 0: with eps 0 an element that never saw a gradient (or
+ * whose squares underflow) stays where it is instead of becoming NaN. A NaN denominator stays NaN. */
+LST__ALWAYS_INLINE float quotient_or_zero(float numerator, float denominator)
+{
+    const float safe = denominator == 0.0f ? 1.0f : denominator;
+    const float quotient = numerator / safe;
+    return denominator == 0.0f ? 0.0f : quotient;
+}
+
+/* adam: g = sign*g + l2*w.   adamw: w = decay*w; g = sign*g.
+ * m = m + (1-beta1)*(g - m), a lerp; where 1-beta1 >= 0.5 (late) from the other end: g - beta1*(g - m), as torch.lerp.
+ * v = beta2*v + ((1-beta2)*g)*g, in this order, so that squares overflow no earlier than torch's.
+ * w = w + (rate*m) / (sqrt(v)/root_bc2 + eps), with amsgrad the largest v so far instead of v. */
+LST__ALWAYS_INLINE void adam_body(const lst__rule_args *a, const int decoupled, const int amsgrad, const int late)
+{
+    const float sign = a->k[LST__K_SIGN], l2 = a->k[LST__K_L2], rate = a->k[LST__K_RATE], decay = a->k[LST__K_DECAY];
+    const float beta1c = a->k[LST__K_BETA1C], beta2 = a->k[LST__K_BETA2], beta2c = a->k[LST__K_BETA2C];
+    const float root_bc2 = a->k[LST__K_ROOT_BC2], eps = a->k[LST__K_EPS];
+    float *restrict w = a->w;
+    float *restrict m = a->s[0];
+    float *restrict v = a->s[1];
+    float *restrict v_max = a->s[2];
+    const float *restrict g = a->g;
+    for (size_t i = 0; i < a->n; i++) {
+        const float weight = decoupled ? w[i] * decay : w[i];
+        const float x = decoupled ? sign * g[i] : sign * g[i] + l2 * w[i];
+        const float first = late ? x - beta1c * (x - m[i]) : m[i] + beta1c * (x - m[i]);
+        float second = beta2 * v[i] + beta2c * x * x;
+        m[i] = first;
+        v[i] = second;
+        if (amsgrad) {
+            second = v_max[i] >= second ? v_max[i] : second;
+            v_max[i] = second;
+        }
+        w[i] = weight + quotient_or_zero(rate * first, __builtin_sqrtf(second) / root_bc2 + eps);
+    }
+}
+
+#define LST__ADAM(name, decoupled, amsgrad, late)                                                                      \
+    static void rule_##name(const lst__rule_args *a)                                                                   \
+    {                                                                                                                  \
+        adam_body(a, decoupled, amsgrad, late);                                                                        \
+    }
+LST__ADAM(adam, 0, 0, 0)
+LST__ADAM(adam_late, 0, 0, 1)
+LST__ADAM(adam_amsgrad, 0, 1, 0)
+LST__ADAM(adam_amsgrad_late, 0, 1, 1)
+LST__ADAM(adamw, 1, 0, 0)
+LST__ADAM(adamw_late, 1, 0, 1)
+LST__ADAM(adamw_amsgrad, 1, 1, 0)
+LST__ADAM(adamw_amsgrad_late, 1, 1, 1)
+#undef LST__ADAM
+
+/* Initialiser of a table indexed by enum lst__rule_loop_id. */
+#define LST__X(name) [LST__LOOP_##name] = rule_##name,
+#define LST__RULE_LOOPS                                                                                                \
+    {                                                                                                                  \
+        LST__RULE_LOOP_LIST(LST__X)                                                                                    \
+    }

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The body for AVX-512 (F, BW, DQ, VL: Skylake-SP and Zen 4 on), with full 512-bit vectors: the kernels are short loops over
+ * a tile in L1. AVX512F brings FMA instructions, so here -ffp-contract=off is what forbids contraction; the tests hold
+ * this variant bit-equal to the reference.
+ */
+#if defined(__x86_64__)
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))), apply_to = function)
+#else
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
+#endif
+
+#include "kernels/body.h"
+
+void lst__kernels_fill_avx512(lst__kernels *k)
+{
+    k->name = "avx512";
+    fill_all(k);
+}
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+#else
+typedef int no_avx512_on_this_target;
+#endif

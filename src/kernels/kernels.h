@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Loops over arrays, one body compiled once per instruction set, behind one table. The only door to SIMD.
+ *
+ * Every entry gives the same bits in every variant (a NaN may carry another payload), for any n >= 0 and any pointers
+ * aligned to their element. Arrays do not overlap unless an entry says so. The meaning of the stored numbers stands in
+ * numeric/, how a variant is chosen in select.c, how to add an entry in body.h.
+ */
+#ifndef LST_KERNELS_KERNELS_H
+#define LST_KERNELS_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "numeric/rounding.h"
+
+/* X(identifier, name in LEANSTEP_DISABLE_CPU and in messages), slowest first. "scalar" is the reference: plain C that the
+ * compiler may not vectorise. "base" is the same source vectorised for the build's own target (SSE2, NEON). */
+#define LST__ISA_LIST(X)                                                                                               \
+    X(SCALAR, "scalar")                                                                                                \
+    X(BASE, "base")                                                                                                    \
+    X(AVX2, "avx2")                                                                                                    \
+    X(AVX512, "avx512")
+
+typedef enum lst__isa {
+#define LST_X(id, name) LST__ISA_##id,
+    LST__ISA_LIST(LST_X)
+#undef LST_X
+        LST__N_ISAS
+} lst__isa;
+
+typedef struct lst__kernels {
+    const char *name; /* of the variant: "avx2" */
+
+    /* ---- conversions (body_convert.h; f16 overwritten by isa_f16c.c where the CPU has it) ---- */
+    void (*bf16_to_f32)(const uint16_t *in, float *out, size_t n);
+    void (*f32_to_bf16)(const float *in, uint16_t *out, size_t n);
+    /* Element i draws lst__rounding_bits(key, first + i). */
+    void (*f32_to_bf16_stochastic)(const float *in, uint16_t *out, size_t n, lst__rounding_key key, uint32_t first);
+    void (*f16_to_f32)(const uint16_t *in, float *out, size_t n);
+    void (*f32_to_f16)(const float *in, uint16_t *out, size_t n);
+    void (*split32_to_f32)(const uint16_t *hi, const uint16_t *lo, float *out, size_t n);
+    void (*f32_to_split32)(const float *in, uint16_t *hi, uint16_t *lo, size_t n);
+
+    /* ---- reductions (body_reduce.h): fixed lanes, so the order of the sum is the same everywhere ---- */
+    double (*sum_squares)(const float *x, size_t n); /* in double */
+    float (*max_abs)(const float *x, size_t n);      /* 0 for n = 0; NaN if any element is */
+    int (*all_finite)(const float *x, size_t n);     /* 1 for n = 0 */
+
+    void (*scale)(float *x, size_t n, float factor); /* x *= factor, in place */
+
+    /* ---- rules (body_rules.h): one step on the float32 arrays of one tile ---- */
+} lst__kernels;
+
+/* The table of the best variant this CPU has (less what LEANSTEP_DISABLE_CPU takes away). Chosen at the first call, the
+ * same ever after; any thread. Never NULL. */
+const lst__kernels *lst__kernels_get(void);
+
+/* For tests and benchmarks: the table of one variant, or NULL if this CPU or build lacks it. Ignores LEANSTEP_DISABLE_CPU. */
+const lst__kernels *lst__kernels_for(lst__isa isa);
+
+/* For select.c: each isa_*.c overwrites the entries that it has. */
+void lst__kernels_fill_scalar(lst__kernels *k);
+void lst__kernels_fill_base(lst__kernels *k);
+void lst__kernels_fill_avx2(lst__kernels *k);
+void lst__kernels_fill_f16c(lst__kernels *k);
+void lst__kernels_fill_avx512(lst__kernels *k);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The inner loops of the optimizer rules: one step of n elements on float32 arrays that lie in L1 or stream through
+ * it. What the scalars mean is said beside each loop in body_rules.h; src/optim/ computes them in double and casts
+ * them once.
+ */
+#ifndef LST_KERNELS_RULES_H
+#define LST_KERNELS_RULES_H
+
+#include <stddef.h>
+
+/* X(name): one loop each, in every instruction set's table. */
+#define LST__RULE_LOOP_LIST(X)                                                                                         \
+    X(sgd)                                                                                                             \
+    X(momentum)                                                                                                        \
+    X(momentum_first)                                                                                                  \
+    X(nesterov)                                                                                                        \
+    X(nesterov_first)                                                                                                  \
+    X(adam)                                                                                                            \
+    X(adam_late)                                                                                                       \
+    X(adam_amsgrad)                                                                                                    \
+    X(adam_amsgrad_late)                                                                                               \
+    X(adamw)                                                                                                           \
+    X(adamw_late)                                                                                                      \
+    X(adamw_amsgrad)                                                                                                   \
+    X(adamw_amsgrad_late)
+
+enum lst__rule_loop_id {
+#define LST__X(name) LST__LOOP_##name,
+    LST__RULE_LOOP_LIST(LST__X)
+#undef LST__X
+        LST__N_RULE_LOOPS
+};
+
+/* Scalars of a step, by place in k[]. Every loop reads those it is documented with. */
+enum lst__rule_scalar {
+    LST__K_SIGN,     /* 1, or -1 to maximize: multiplies the gradient */
+    LST__K_L2,       /* weight decay added to the gradient */
+    LST__K_RATE,     /* what the direction is multiplied by before it is added: -lr, or -lr / (1 - beta1^t) */
+    LST__K_DECAY,    /* what the weight is multiplied by first: 1 - lr * weight_decay */
+    LST__K_KEEP,     /* momentum: what the old buffer is multiplied by */
+    LST__K_TAKE,     /* momentum: what the gradient is multiplied by (1 - dampening) */
+    LST__K_BETA1C,   /* 1 - beta1, or for a _late loop beta1 */
+    LST__K_BETA2,    /* beta2 */
+    LST__K_BETA2C,   /* 1 - beta2 */
+    LST__K_ROOT_BC2, /* sqrt(1 - beta2^t) */
+    LST__K_EPS,
+    LST__N_K
+};
+
+#define LST__RULE_STATES 4 /* the most state arrays a loop works on */
+
+typedef struct lst__rule_args {
+    size_t n;
+    float *w;                   /* weights, updated */
+    const float *g;             /* gradient */
+    float *s[LST__RULE_STATES]; /* state in the rule's own order, updated */
+    const float *k;             /* LST__N_K scalars */
+} lst__rule_args;
+
+typedef void lst__rule_loop(const lst__rule_args *args);
+
+#endif
