@@ -25,6 +25,9 @@ leanstep_room(base)
 target_link_libraries(room_base PUBLIC Threads::Threads m)
 leanstep_room(numeric base)
 leanstep_room(kernels numeric)
+# The reference variant stays unvectorised; the other variants name their instruction set in their sources.
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/kernels/isa_scalar.c PROPERTIES
+                            COMPILE_OPTIONS "-fno-tree-vectorize;-fno-tree-slp-vectorize")
 leanstep_room(store kernels)
 leanstep_room(io base)
 target_link_libraries(room_io PUBLIC PkgConfig::JANSSON)
