@@ -4,7 +4,7 @@
  * compiler vectorises it, and because no fused multiply-add and no estimate is allowed, every variant gives the
  * same bits. No loop reads a neighbour, so cutting an array in tiles anywhere changes nothing either.
  */
-#include "kernels/rules.h"
+#include "kernels/kernels.h"
 
 #if defined(__GNUC__)
 #define LST__ALWAYS_INLINE static inline __attribute__((always_inline))
@@ -78,9 +78,9 @@ static void rule_nesterov_first(const lst__rule_args *a)
  * whose squares underflow) stays where it is instead of becoming NaN. A NaN denominator stays NaN. */
 LST__ALWAYS_INLINE float quotient_or_zero(float numerator, float denominator)
 {
-    const float safe = denominator == 0.0f ? 1.0f : denominator;
-    const float quotient = numerator / safe;
-    return denominator == 0.0f ? 0.0f : quotient;
+    const float above = denominator == 0.0f ? 0.0f : numerator; /* the division itself stays unconditional: */
+    const float below = denominator == 0.0f ? 1.0f : denominator; /* the compiler vectorises no conditional one */
+    return above / below;
 }
 
 /* adam: g = sign*g + l2*w.   adamw: w = decay*w; g = sign*g.
@@ -127,9 +127,9 @@ LST__ADAM(adamw_amsgrad, 1, 1, 0)
 LST__ADAM(adamw_amsgrad_late, 1, 1, 1)
 #undef LST__ADAM
 
-/* Initialiser of a table indexed by enum lst__rule_loop_id. */
-#define LST__X(name) [LST__LOOP_##name] = rule_##name,
-#define LST__RULE_LOOPS                                                                                                \
-    {                                                                                                                  \
-        LST__RULE_LOOP_LIST(LST__X)                                                                                    \
-    }
+static void fill_rules(lst__kernels *k)
+{
+#define LST__X(name) k->rules[LST__LOOP_##name] = rule_##name;
+    LST__RULE_LOOP_LIST(LST__X)
+#undef LST__X
+}

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/rules.h"
 #include "numeric/rounding.h"
 
 /* X(identifier, name in LEANSTEP_DISABLE_CPU and in messages), slowest first. "scalar" is the reference: plain C that the
@@ -49,7 +50,8 @@ typedef struct lst__kernels {
 
     void (*scale)(float *x, size_t n, float factor); /* x *= factor, in place */
 
-    /* ---- rules (body_rules.h): one step on the float32 arrays of one tile ---- */
+    /* ---- rules (body_rules.h): one step on the float32 arrays of one tile, by enum lst__rule_loop_id ---- */
+    lst__rule_loop *rules[LST__N_RULE_LOOPS];
 } lst__kernels;
 
 /* The table of the best variant this CPU has (less what LEANSTEP_DISABLE_CPU takes away). Chosen at the first call, the
