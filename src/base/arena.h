@@ -15,7 +15,7 @@
 typedef struct lst_arena {
     unsigned char *base; /* aligned to 2 MiB */
     size_t bytes;        /* as asked for */
-    size_t mapped;       /* what the system mapped: bytes rounded up to pages, plus alignment */
+    size_t mapped;       /* what the system mapped: bytes rounded up to whole pages */
     void *mapping;
 } lst_arena;
 
