@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Codecs as the tile step sees them: a table of traits, one row a codec. A codec turns the stored bytes of a run of values
+ * into float32 and back; what the numbers mean is said in docs/numerics.md.
+ *
+ * A tensor of n_elems values occupies one buffer of bytes(n_elems). A codec with scales keeps all codes first, then the
+ * scales (each array padded to 4 bytes), so both stream and neither disturbs the other's alignment; that is why every
+ * call takes n_elems beside the run. To add a codec: a line in LST_CODEC_LIST, a codec_*.c with its row, a line in codec.c.
+ *
+ * There is no interface for where bytes live yet: it would only forward a pointer. A paged home can come in below the
+ * calls of the tile step, which always name a whole buffer and the run [first, first + n) in it.
+ */
+#ifndef LST_STORE_CODEC_H
+#define LST_STORE_CODEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "leanstep/codec.h"
+#include "numeric/rounding.h"
+
+typedef struct lst__codec_traits {
+    /* Values that are coded together (1: none). A run starts at a multiple of it and ends at one, or at n_elems. It is a
+     * power of two, at most LST__MAX_BLOCK: a tile of a multiple of that suits every codec. */
+    size_t block;
+    /* Bytes of n_elems values, or SIZE_MAX if that does not fit in a size_t. */
+    size_t (*bytes)(size_t n_elems);
+    /* Both NULL for a codec that is only a part of a weight (lo16): store/weights.h handles those. */
+    void (*decode)(const void *memory, size_t n_elems, size_t first, size_t n, float *out);
+    /* `rounding` is read by codecs that round stochastically (it may be NULL for the others); the value at index i draws
+     * its bits from (rounding, i), wherever the runs are cut. */
+    void (*encode)(void *memory, size_t n_elems, size_t first, size_t n, const float *in,
+                   const lst__rounding *rounding);
+} lst__codec_traits;
+
+#define LST__MAX_BLOCK 2048
+
+/* Never NULL for a codec below LST_N_CODECS. */
+const lst__codec_traits *lst__codec(lst_codec codec);
+
+/* Rows, one a file of their own. */
+extern const lst__codec_traits lst__codec_f32, lst__codec_bf16, lst__codec_f16, lst__codec_lo16;
+
+#endif
