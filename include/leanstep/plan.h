@@ -38,9 +38,11 @@ LST_API void lst_phase_name(size_t n_layers, int phase, char *out, size_t n);
     X(WEIGHT, "weight")             /* index: tensor */                                             \
     X(SLOT, "slot")                 /* index: tensor; layer: slot number */                         \
     X(GRADIENT, "gradient")         /* index: tensor; kept gradients, in the recipe's codec */      \
-    X(LAYER_GRADIENT, "layer gradient") /* float32 sums of the layer at work */                     \
-    X(EMBED_GRADIENT, "embedding gradient") /* float32 */                                           \
-    X(HEAD_GRADIENT, "head gradient")       /* float32 */                                           \
+    /* The next three: float32 sums over the micro-batches, one buffer a tensor (index: tensor; layer: the tensor's), where  \
+     * gradients are released or kept in another codec than f32. With kept f32 gradients GRADIENT itself holds the sums. */ \
+    X(LAYER_GRADIENT, "layer gradient")     /* lives in its layer's backward */                     \
+    X(EMBED_GRADIENT, "embedding gradient") /* lives in embed backward; tied: loss to embed backward */ \
+    X(HEAD_GRADIENT, "head gradient")       /* final norm and untied head: lives in the loss */     \
     X(ACT, "activation")            /* layer; index: micro-batch * LST_N_ACTS + which */            \
     X(SCRATCH, "scratch")           /* index: which */                                              \
     X(DATA, "data")                 /* index: which */

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The buffers that the arithmetic of a step needs besides weights, gradients and state: activations, loss, workspace, data.
+ * Planner and model both take their sizes from here.
+ *
+ * In comments: M = batch * seq rows of a micro-batch, C hidden, F ffn, A = heads * head_dim, G = kv_heads * head_dim,
+ * V vocab. All are float32 unless said otherwise.
+ */
+#ifndef LST_PLAN_ACTIVATIONS_H
+#define LST_PLAN_ACTIVATIONS_H
+
+#include <stddef.h>
+
+#include "leanstep/plan.h"
+
+/* Activations of one layer and micro-batch (LST_BUFFER_ACT, layer, index = micro * LST__N_ACTS + which).
+ * X(identifier, name, elements in terms of M and the arch, least policy at which it is not kept for backward)
+ * What a policy does not keep is one buffer for all layers and micro-batches (LST__SCRATCH_FORWARD and _BACKWARD below). */
+#define LST__ACT_LIST(X)                                                                                               \
+    X(INPUT, "input", M *C, NEVER)                    /* of the layer; layer L: of the final norm */                   \
+    X(STAT1, "norm 1 statistics", M * 2, INPUTS)      /* mean, 1/deviation of each row */                              \
+    X(NORM1, "norm 1 output", M *C, POINTWISE)                                                                         \
+    X(QKV, "q, k, v", M *(A + 2 * G), INPUTS)         /* after q/k norm and rotation; columns: q heads, k heads, v heads */ \
+    X(QK_RAW, "q, k before norm", raw *M *(A + G), INPUTS) /* only with qk_norm */                                     \
+    X(ATTENTION, "attention output", M *A, INPUTS)                                                                     \
+    X(LSE, "attention log-sum-exp", M *heads, INPUTS) /* [batch, heads, seq] */                                        \
+    X(MIDDLE, "input of norm 2", M *C, INPUTS)                                                                         \
+    X(STAT2, "norm 2 statistics", M * 2, INPUTS)                                                                       \
+    X(NORM2, "norm 2 output", M *C, POINTWISE)                                                                         \
+    X(GATE, "gate", gated *M *F, INPUTS)              /* SwiGLU only */                                                \
+    X(UP, "up", M *F, INPUTS)                         /* GPT-2: before GELU */                                         \
+    X(PRODUCT, "activation product", M *F, POINTWISE) /* silu(gate) * up, or gelu(up) */
+
+typedef enum lst__act {
+#define LST_X(id, name, elems, dropped) LST__ACT_##id,
+    LST__ACT_LIST(LST_X)
+#undef LST_X
+        LST__N_ACTS
+} lst__act;
+
+size_t lst__act_elems(const lst_arch *arch, const lst_recipe *recipe, lst__act act);
+/* Whether the policy keeps it from forward to backward, in a buffer of its own for each layer and micro-batch. */
+int lst__act_kept(lst_act_policy policy, lst__act act);
+
+/* Scratch (LST_BUFFER_SCRATCH, layer -1, index = which). X(identifier, name, bucket, first phase, last phase) */
+#define LST__SCRATCH_LIST(X)                                                                                           \
+    X(ROTATION, "rotation table", WORKSPACE, LOAD, SAVE)    /* [seq, head_dim]: cos half, sin half */                  \
+    X(WORKER, "worker scratch", WORKSPACE, LOAD, SAVE)      /* [threads, lst__worker_elems] */                         \
+    X(VECTORS, "widened vectors", WORKSPACE, LOAD, SAVE)    /* norm weights and biases in float32; none for f32 weights */ \
+    X(GRAD_X, "gradient of the residual stream", ACTIVATIONS, LOSS, EMBED_BACKWARD) /* [accumulation, M, C] */         \
+    X(GRAD_NORM, "gradient of a norm's output", WORKSPACE, BACKWARD_FIRST, BACKWARD_LAST)      /* [M, C] */            \
+    X(GRAD_WIDE, "gradient inside a layer", WORKSPACE, BACKWARD_FIRST, BACKWARD_LAST) /* [M, max(F, A + A + 2 G)] */   \
+    X(LOGITS, "logits of a chunk", LOSS, LOSS, LOSS)        /* [loss_chunk, V] */                                      \
+    X(HEAD_IN, "head input of a chunk", LOSS, LOSS, LOSS)   /* [loss_chunk, C] */                                      \
+    X(HEAD_GRAD, "its gradient", LOSS, LOSS, LOSS)          /* [loss_chunk, C] */                                      \
+    X(HEAD_STAT, "its statistics", LOSS, LOSS, LOSS)        /* [loss_chunk, 2] */                                      \
+    X(HEAD_ROWS, "its rows", LOSS, LOSS, LOSS)              /* [loss_chunk] int32 rows, then [loss_chunk] double losses */ \
+    X(GENERATION, "generation", WORKSPACE, SAVE, SAVE)      /* lst__generation_elems: key/value cache and rows in flight */
+
+typedef enum lst__scratch {
+#define LST_X(id, name, bucket, first, last) LST__SCRATCH_##id,
+    LST__SCRATCH_LIST(LST_X)
+#undef LST_X
+        /* Then, for each activation that is not kept: the one used in forward and the one used in backward. */
+        LST__SCRATCH_FORWARD,
+    LST__SCRATCH_BACKWARD = LST__SCRATCH_FORWARD + LST__N_ACTS,
+    LST__N_SCRATCH = LST__SCRATCH_BACKWARD + LST__N_ACTS
+} lst__scratch;
+
+/* Data (LST_BUFFER_DATA, layer -1): token ids and targets of every micro-batch, int32 [accumulation, batch, seq]. */
+enum { LST__DATA_IDS, LST__DATA_TARGETS };
+
+/* Elements (of 4 bytes) of a scratch buffer; 0: this run has none. */
+size_t lst__scratch_elems(const lst_arch *arch, const lst_recipe *recipe, lst__scratch which);
+
+/* Matrix products widen low-precision weights in panels of at most LST__PANEL_COLS x LST__PANEL_DEPTH; attention works on
+ * LST__QUERY_ROWS rows at a time. Fixed numbers: a result never depends on the number of threads. */
+#define LST__PANEL_COLS 256
+#define LST__PANEL_DEPTH 1024
+#define LST__QUERY_ROWS 64
+/* Scratch of one worker: a widened panel, or two blocks of attention scores over `positions` keys; whichever is larger. */
+size_t lst__worker_elems(size_t positions);
+
+/* Rows that generation feeds at once when it reads a prompt. */
+#define LST__GENERATION_ROWS 32
+size_t lst__generation_elems(const lst_arch *arch, size_t positions);
+
+/* Adds all of the above to a training plan. */
+LST_MUST_USE lst_status lst__plan_activations(lst_plan *plan, lst_error *err);
+/* A plan of weights (in recipe form `form`), scratch and key/value cache for `positions` tokens: enough to generate. */
+LST_MUST_USE lst_status lst__plan_generation(lst_plan **out, const lst_arch *arch, lst_weight_form form, size_t positions,
+                                             size_t threads, lst_error *err);
+
+#endif
