@@ -4,9 +4,11 @@
  * thread count and instruction set and after a resume, and nothing is stored.
  *
  * Two levels. The words that are the same for a whole tensor are mixed in 64 bits into a key (slow, once per tile). An element's
- * bits are a 32-bit hash of its index under that key: multiply and xor-shift rounds that vectorise in 32-bit lanes. The
- * multipliers are those of Wellons' "lowbias32", found by search for low avalanche bias; the second key word goes in between the
- * rounds, so that two keys do not merely shift the same sequence. docs/numerics.md has the tests it passes.
+ * bits are a 32-bit hash of its index under that key, which vectorises in 32-bit lanes: a step of 2^32/phi (an addition in a
+ * loop over consecutive elements), then two multiply and xor-shift rounds with the multipliers of Wellons' "lowbias32", found
+ * by search for low avalanche bias. The second key word goes in between the rounds, so that two keys do not merely shift
+ * the same sequence. Without the first step, elements 2^k apart fail a chi-square test of pairs by up to 120 standard
+ * deviations. docs/numerics.md has the tests it passes.
  */
 #ifndef LST_NUMERIC_ROUNDING_H
 #define LST_NUMERIC_ROUNDING_H
@@ -38,7 +40,7 @@ static inline lst__rounding_key lst__rounding_key_of(lst__rounding r, uint32_t i
 /* 32 uniform bits for the element with this index (its low 32 bits). */
 static inline uint32_t lst__rounding_bits(lst__rounding_key key, uint32_t index)
 {
-    uint32_t x = index + key.a;
+    uint32_t x = index * 0x9e3779b9u + key.a;
     x ^= x >> 16;
     x *= 0x7feb352du;
     x ^= x >> 15;
