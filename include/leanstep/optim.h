@@ -122,6 +122,10 @@ LST_API const lst_slot *lst_optim_slot(const lst_optim *optim, size_t tensor, si
 /* Memory for the state; the caller keeps ownership, and it must stay until lst_optim_destroy. 64-byte aligned. */
 LST_API LST_MUST_USE lst_status lst_optim_bind(lst_optim *optim, void *block, size_t bytes, lst_error *err);
 LST_API LST_MUST_USE lst_status lst_optim_bind_slot(lst_optim *optim, size_t tensor, size_t slot, void *memory, lst_error *err);
+/* Working memory that a step needs beside the state: 0 for element-wise rules. One buffer serves all tensors in turn;
+ * it holds nothing between steps. 64-byte aligned. */
+LST_API size_t lst_optim_scratch_bytes(const lst_optim *optim);
+LST_API LST_MUST_USE lst_status lst_optim_bind_scratch(lst_optim *optim, void *memory, size_t bytes, lst_error *err);
 /* Weights of one tensor, in lst_weight_form_codec(options.weights); updated in place by a step. */
 LST_API LST_MUST_USE lst_status lst_optim_bind_weights(lst_optim *optim, size_t tensor, void *weights, lst_error *err);
 
@@ -160,6 +164,18 @@ LST_API void lst_optim_set_begun(lst_optim *optim, int64_t begun);
 
 /* ---- gradients: norm, clipping, loss scale ---- */
 
+/* What lst_grads_check found. */
+typedef struct lst_grads_report {
+    size_t n_tensors;    /* tensors with a NaN or infinity */
+    size_t first_tensor; /* the first of them; SIZE_MAX if none */
+} lst_grads_report;
+/* Looks for non-finite values in the gradients of a whole step (NULL: no gradient). LST_ERR_NONFINITE names the first
+ * tensor and says how many there are; *report (may be NULL) is filled in either way. Steps nothing: a caller that wants
+ * PyTorch's GradScaler policy calls this (or lst_grad_sum_squares) first and skips the whole step on failure, leaving
+ * weights, state and counters untouched. A step on a non-finite gradient is computed as it stands and spreads it. */
+LST_API LST_MUST_USE lst_status lst_grads_check(const lst_optim *optim, const void *const *grads, lst_grads_report *report,
+                                                lst_error *err);
+
 /* Sum of squares of one gradient after unscaling, accumulated in double in fixed blocks (same for any thread count), and
  * whether every element (before unscaling) is finite. */
 LST_API void lst_grad_sum_squares(const void *grad, lst_codec codec, size_t n_elems, float unscale, lst_pool *pool, double *sum_squares,
@@ -183,10 +199,16 @@ LST_API void lst_loss_scale_update(lst_loss_scale *s, bool found_nonfinite);
 /* ---- learning-rate schedules (transformers' get_scheduler family) ---- */
 
 /* X(identifier, name) ; golden_schedules names them as transformers does */
-#define LST_SCHEDULE_LIST(X)  \
-    X(CONSTANT, "constant")   \
-    X(LINEAR, "linear")       \
-    X(COSINE, "cosine")
+#define LST_SCHEDULE_LIST(X)                                    \
+    X(CONSTANT, "constant")                                     \
+    X(LINEAR, "linear")                                         \
+    X(COSINE, "cosine")                                         \
+    X(COSINE_MIN, "cosine_with_min_lr")                         \
+    X(COSINE_MIN_EARLY, "cosine_warmup_with_min_lr")            \
+    X(COSINE_RESTARTS, "cosine_with_restarts")                  \
+    X(POLYNOMIAL, "polynomial")                                 \
+    X(INVERSE_SQRT, "inverse_sqrt")                             \
+    X(WARMUP_STABLE_DECAY, "warmup_stable_decay")
 
 typedef enum lst_schedule_kind {
 #define LST_X(id, name) LST_SCHEDULE_##id,
@@ -195,13 +217,41 @@ typedef enum lst_schedule_kind {
         LST_N_SCHEDULES
 } lst_schedule_kind;
 
+/* How the last part of warmup_stable_decay falls. X(identifier, name) */
+#define LST_DECAY_LIST(X)  \
+    X(COSINE, "cosine")    \
+    X(LINEAR, "linear")    \
+    X(ONE_MINUS_SQRT, "1-sqrt")
+
+typedef enum lst_decay_kind {
+#define LST_X(id, name) LST_DECAY_##id,
+    LST_DECAY_LIST(LST_X)
+#undef LST_X
+        LST_N_DECAYS
+} lst_decay_kind;
+
+/* Fields that a kind does not use are left 0; 0 is a field's own default where one is named. Rates are factors of the
+ * base rate. With warm-up the first step has rate 0 (as in transformers), except where noted. */
 typedef struct lst_schedule {
     lst_schedule_kind kind;
     int64_t warmup_steps;
-    int64_t total_steps;
+    int64_t total_steps; /* no effect on constant and inverse_sqrt */
+    double cycles;       /* cosine: 0 means 0.5, one fall from 1 to 0; cosine_with_restarts: 0 means 1 */
+    double min_rate;     /* the two cosines with a floor, warmup_stable_decay, polynomial (its lr_end) */
+    double warmup_rate;  /* cosine_warmup_with_min_lr: rate of the first step; 0 means 1 / warmup_steps */
+    double power;        /* polynomial: 0 means 1 */
+    int64_t decay_steps; /* warmup_stable_decay: steps of its last part */
+    lst_decay_kind decay;
 } lst_schedule;
 
-/* Multiplier of the base rate for optimizer step `step` (0 for the first), in double. */
+LST_API const char *lst_schedule_name(lst_schedule_kind kind);
+/* Finds a kind by name; LST_ERR_ARGUMENT lists the names there are. */
+LST_API LST_MUST_USE lst_status lst_schedule_find(const char *name, lst_schedule_kind *out, lst_error *err);
+/* Refuses negative counts, warm-up beyond the total, a stable part of negative length, rates outside [0, 1], and fields
+ * that the kind does not use. */
+LST_API LST_MUST_USE lst_status lst_schedule_check(const lst_schedule *schedule, lst_error *err);
+/* Multiplier of the base rate for optimizer step `step` (0 for the first), in double. Defined past the total too: there
+ * linear and restarts stay at 0, the floors at their floor, and a cosine rises again, as in transformers. */
 LST_API double lst_schedule_rate(const lst_schedule *schedule, int64_t step);
 
 #ifdef __cplusplus

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which slots a tensor has and what they take. Planner, allocator and checkpoint all ask here.
+ */
+#include "optim/optimizer.h"
+
+#include "base/fail.h"
+
+lst_status lst__tensor_elems(const lst_tensor *tensor, size_t *out, lst_error *err)
+{
+    const char *name = tensor->name ? tensor->name : "(no name)";
+    if (tensor->n_dims > LST_MAX_DIMS)
+        return lst__fail(err, LST_ERR_ARGUMENT, "tensor %s has %zu dimensions; at most %d are supported", name,
+                         tensor->n_dims, LST_MAX_DIMS);
+    size_t n = 1;
+    for (size_t i = 0; i < tensor->n_dims; i++) {
+        if (tensor->dims[i] == 0)
+            return lst__fail(err, LST_ERR_ARGUMENT, "tensor %s: dimension %zu is 0; a tensor needs elements", name, i);
+        if (n > SIZE_MAX / 8 / tensor->dims[i])
+            return lst__fail(err, LST_ERR_ARGUMENT, "tensor %s: the product of its dimensions is too large", name);
+        n *= tensor->dims[i];
+    }
+    *out = n;
+    return LST_OK;
+}
+
+size_t lst__tensor_n(const lst_tensor *tensor)
+{
+    size_t n = 1;
+    for (size_t i = 0; i < tensor->n_dims; i++)
+        n *= tensor->dims[i];
+    return n;
+}
+
+static lst_status check_codecs(const lst_optim_options *options, lst_error *err)
+{
+    if ((unsigned)options->weights >= LST_N_WEIGHT_FORMS)
+        return lst__fail(err, LST_ERR_ARGUMENT, "options.weights is %d; there are %d weight forms",
+                         (int)options->weights, (int)LST_N_WEIGHT_FORMS);
+    if (options->grads != LST_CODEC_F32 && options->grads != LST_CODEC_BF16 && options->grads != LST_CODEC_F16)
+        return lst__fail(err, LST_ERR_UNSUPPORTED, "gradients cannot be stored as %s; use f32, bf16 or f16",
+                         lst_codec_name(options->grads));
+    if (options->state != LST_CODEC_F32)
+        return lst__fail(err, LST_ERR_UNSUPPORTED,
+                         "state cannot be stored as %s; use f32 (a second moment in 16 bits with beta2 0.999 would "
+                         "never decay)",
+                         lst_codec_name(options->state));
+    return LST_OK;
+}
+
+lst_status lst__options_check(const lst_optim_options *options, lst_error *err)
+{
+    if (options->struct_size != sizeof *options)
+        return lst__fail(err, LST_ERR_ARGUMENT,
+                         "options.struct_size is %zu; this library expects sizeof(lst_optim_options) = %zu",
+                         options->struct_size, sizeof *options);
+    if ((unsigned)options->rule >= LST_N_RULES)
+        return lst__fail(err, LST_ERR_ARGUMENT, "options.rule is %d; there are %d rules", (int)options->rule,
+                         (int)LST_N_RULES);
+    lst_status status = check_codecs(options, err);
+    if (status != LST_OK)
+        return status;
+    if (options->n_groups == 0 || !options->groups)
+        return lst__fail(err, LST_ERR_ARGUMENT, "options.n_groups is 0; an optimizer needs at least one group");
+    for (size_t i = 0; i < options->n_groups && status == LST_OK; i++)
+        status = lst__hyper_check(options->rule, &options->groups[i], i, err);
+    return status;
+}
+
+static lst_status add_slot(lst_slot *out, size_t *n_slots, lst_bucket bucket, lst_codec codec, size_t n_elems,
+                           const char *tensor, lst_error *err)
+{
+    const size_t bytes = lst_codec_bytes(codec, n_elems);
+    if (bytes > SIZE_MAX / 2)
+        return lst__fail(err, LST_ERR_ARGUMENT, "tensor %s: the slot %s of %zu values is too large", tensor,
+                         lst_bucket_name(bucket), n_elems);
+    out[(*n_slots)++] = (lst_slot){lst_bucket_name(bucket), bucket, codec, n_elems, bytes, NULL};
+    return LST_OK;
+}
+
+lst_status lst__slots_of(const lst_optim_options *options, const lst_tensor *tensor, lst_slot *out, size_t *n_slots,
+                         lst_error *err)
+{
+    size_t n_elems = 0, n = 0;
+    if (!tensor->name || !*tensor->name)
+        return lst__fail(err, LST_ERR_ARGUMENT, "a tensor has no name; every tensor needs one");
+    lst_status status = lst__tensor_elems(tensor, &n_elems, err);
+    if (status != LST_OK)
+        return status;
+    if (tensor->group >= options->n_groups)
+        return lst__fail(err, LST_ERR_ARGUMENT, "tensor %s is in group %zu, but there are %zu groups", tensor->name,
+                         tensor->group, options->n_groups);
+    const lst_codec master = lst_weight_form_master(options->weights);
+    if (master != LST_N_CODECS)
+        status = add_slot(out, &n, LST_BUCKET_MASTER, master, n_elems, tensor->name, err);
+    lst__slot_spec specs[LST_MAX_SLOTS];
+    const size_t n_specs = lst__rule_get(options->rule)->slots(&options->groups[tensor->group], tensor, specs);
+    for (size_t i = 0; i < n_specs && status == LST_OK; i++)
+        status = add_slot(out, &n, specs[i].bucket, specs[i].always_f32 ? LST_CODEC_F32 : options->state,
+                          specs[i].n_elems, tensor->name, err);
+    if (status == LST_OK)
+        *n_slots = n;
+    return status;
+}
+
+lst_status lst_optim_slots(const lst_optim_options *options, const lst_tensor *tensor, lst_slot *out, size_t *n_slots,
+                           lst_error *err)
+{
+    lst_status status = lst__options_check(options, err);
+    return status == LST_OK ? lst__slots_of(options, tensor, out, n_slots, err) : status;
+}
