@@ -26,6 +26,7 @@
 #define LEANSTEP_LEANSTEP_H
 
 #include "leanstep/arch.h"
+#include "leanstep/ckpt.h"
 #include "leanstep/codec.h"
 #include "leanstep/ledger.h"
 #include "leanstep/optim.h"
