@@ -32,20 +32,19 @@ LST_API int lst_phase_count(size_t n_layers);
 /* "forward of layer 3" and the like, into out (n bytes). */
 LST_API void lst_phase_name(size_t n_layers, int phase, char *out, size_t n);
 
-/* What a buffer is, so that a run finds its own: see the comment at each kind for `layer` and `index`.
+/* What a buffer is, so that a run finds its own by (kind, layer, index). `layer` is -1 where nothing else is said.
+ * LAYER_GRADIENT, EMBED_GRADIENT and HEAD_GRADIENT exist where gradients are released, or kept in less than float32.
  * X(identifier, name) */
-#define LST_BUFFER_LIST(X)                                                                          \
-    X(WEIGHT, "weight")             /* index: tensor */                                             \
-    X(SLOT, "slot")                 /* index: tensor; layer: slot number */                         \
-    X(GRADIENT, "gradient")         /* index: tensor; kept gradients, in the recipe's codec */      \
-    /* The next three: float32 sums over the micro-batches, one buffer a tensor (index: tensor; layer: the tensor's), where  \
-     * gradients are released or kept in another codec than f32. With kept f32 gradients GRADIENT itself holds the sums. */ \
-    X(LAYER_GRADIENT, "layer gradient")     /* lives in its layer's backward */                     \
-    X(EMBED_GRADIENT, "embedding gradient") /* lives in embed backward; tied: loss to embed backward */ \
-    X(HEAD_GRADIENT, "head gradient")       /* final norm and untied head: lives in the loss */     \
-    X(ACT, "activation")            /* layer; index: micro-batch * LST_N_ACTS + which */            \
-    X(SCRATCH, "scratch")           /* index: which */                                              \
-    X(DATA, "data")                 /* index: which */
+#define LST_BUFFER_LIST(X)                                                                                     \
+    X(WEIGHT, "weight")                     /* index: tensor */                                                \
+    X(SLOT, "slot")                         /* index: tensor; layer: slot number */                            \
+    X(GRADIENT, "gradient")                 /* index: tensor; kept, in the recipe's codec */                   \
+    X(LAYER_GRADIENT, "layer gradient")     /* index: role; float32 sums of the layer at work */               \
+    X(EMBED_GRADIENT, "embedding gradient") /* index 0; float32; with a tied head from the loss on */          \
+    X(HEAD_GRADIENT, "head gradient")       /* index 0; float32; of a head that is not tied */                 \
+    X(ACT, "activation")                    /* layer; index: micro-batch * number of activations + which */    \
+    X(SCRATCH, "scratch")                   /* index: which */                                                 \
+    X(DATA, "data")                         /* index: which */
 
 typedef enum lst_buffer_kind {
 #define LST_X(id, name) LST_BUFFER_##id,
