@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -138,18 +139,18 @@ lst_status lst__sync_dir(const char *path, lst_error *err)
 
 lst_status lst__sync_parent(const char *path, lst_error *err)
 {
-    char *dir = lst__strdup(path);
-    if (dir == NULL)
-        return lst__fail_memory(err, "a path", strlen(path) + 1);
-    size_t n = strlen(dir);
-    while (n > 1 && dir[n - 1] == '/')
-        dir[--n] = '\0';
-    char *slash = strrchr(dir, '/');
-    if (slash == NULL)
-        memcpy(dir, ".", n == 0 ? 1 : 2);
-    else
-        slash[slash == dir] = '\0';
-    lst_status status = lst__sync_dir(dir, err);
-    lst__free(dir);
-    return status;
+    /* On the stack: after a rename nothing may fail that the system itself does not fail. */
+    char dir[PATH_MAX];
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    if (n >= sizeof dir)
+        return lst__fail(err, LST_ERR_ARGUMENT, "a path of %zu bytes is longer than the system takes", strlen(path));
+    memcpy(dir, n == 0 ? "." : path, n == 0 ? 1 : n);
+    dir[n == 0 ? 1 : n] = '\0';
+    return lst__sync_dir(dir, err);
 }
