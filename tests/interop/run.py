@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+"""Runs the unittest modules beside it (test_*.py) and closes with `N passed, N failed[, N skipped]`."""
+import sys
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def main():
+    sys.path.insert(0, str(HERE))
+    tests = unittest.defaultTestLoader.discover(str(HERE), "test_*.py")
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(tests)
+    failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
+    skipped = len(result.skipped)
+    passed = result.testsRun - failed - skipped
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
