@@ -54,7 +54,7 @@ int lst__act_kept(lst_act_policy policy, lst__act act);
     X(HEAD_IN, "head input of a chunk", LOSS, LOSS, LOSS)   /* [loss_chunk, C] */                                      \
     X(HEAD_GRAD, "its gradient", LOSS, LOSS, LOSS)          /* [loss_chunk, C] */                                      \
     X(HEAD_STAT, "its statistics", LOSS, LOSS, LOSS)        /* [loss_chunk, 2] */                                      \
-    X(HEAD_ROWS, "its rows", LOSS, LOSS, LOSS)              /* [loss_chunk] int32 rows, then [loss_chunk] double losses */ \
+    X(HEAD_ROWS, "its rows", LOSS, LOSS, LOSS)              /* [loss_chunk] losses in double, then int32 rows */       \
     X(GENERATION, "generation", WORKSPACE, SAVE, SAVE)      /* lst__generation_elems: key/value cache and rows in flight */
 
 typedef enum lst__scratch {
@@ -73,17 +73,47 @@ enum { LST__DATA_IDS, LST__DATA_TARGETS };
 /* Elements (of 4 bytes) of a scratch buffer; 0: this run has none. */
 size_t lst__scratch_elems(const lst_arch *arch, const lst_recipe *recipe, lst__scratch which);
 
+/* Tokens of a chunk of the loss: the recipe's, but never more than a micro-batch has. */
+size_t lst__loss_chunk(const lst_recipe *recipe);
+
 /* Matrix products widen low-precision weights in panels of at most LST__PANEL_COLS x LST__PANEL_DEPTH; attention works on
  * LST__QUERY_ROWS rows at a time. Fixed numbers: a result never depends on the number of threads. */
 #define LST__PANEL_COLS 256
 #define LST__PANEL_DEPTH 1024
 #define LST__QUERY_ROWS 64
-/* Scratch of one worker: a widened panel, or two blocks of attention scores over `positions` keys; whichever is larger. */
-size_t lst__worker_elems(size_t positions);
+/* Scratch of one worker: a widened panel, two blocks of attention scores, a row; whichever is largest. */
+size_t lst__worker_elems(const lst_arch *arch, const lst_recipe *recipe);
+/* One of the two widened vectors (a norm's weight and bias). */
+size_t lst__vector_elems(const lst_arch *arch);
 
-/* Rows that generation feeds at once when it reads a prompt. */
+/* Generation feeds up to LST__GENERATION_ROWS (R) tokens at once. Its parts, in one buffer. P = positions (recipe.seq).
+ * X(identifier, elements) */
 #define LST__GENERATION_ROWS 32
-size_t lst__generation_elems(const lst_arch *arch, size_t positions);
+#define LST__GENERATION_LIST(X)                                                                                        \
+    X(INPUT, R *C)                                                                                                     \
+    X(NORM, R *C)                                                                                                      \
+    X(QKV, R *(A + 2 * G))                                                                                             \
+    X(QK_RAW, raw *R *(A + G))                                                                                         \
+    X(ATTENTION, R *A)                                                                                                 \
+    X(MIDDLE, R *C)                                                                                                    \
+    X(GATE, gated *R *F)                                                                                               \
+    X(UP, R *F)                                                                                                        \
+    X(PRODUCT, R *F)                                                                                                   \
+    X(STAT, R * 2)                                                                                                     \
+    X(LOGITS, V)                                                                                                       \
+    X(SORTED, V)                /* a copy, for top-k */                                                                \
+    X(CONTEXT, P)               /* int32: the tokens in the cache */                                                   \
+    X(CACHE, L *P *(2 * G))     /* [layers, positions, k heads then v heads] */
+
+typedef enum lst__generation_part {
+#define LST_X(id, elems) LST__GENERATION_##id,
+    LST__GENERATION_LIST(LST_X)
+#undef LST_X
+        LST__N_GENERATION_PARTS
+} lst__generation_part;
+
+/* Where each part begins (NULL: not asked), in elements; returns the total. */
+size_t lst__generation_elems(const lst_arch *arch, size_t positions, size_t begin[LST__N_GENERATION_PARTS]);
 
 /* Adds all of the above to a training plan. */
 LST_MUST_USE lst_status lst__plan_activations(lst_plan *plan, lst_error *err);

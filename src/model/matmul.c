@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+#include "model/matmul.h"
+
+#include <cblas.h>
+
+#include "plan/activations.h"
+
+/* Panel shapes were measured with OpenBLAS 0.3.21 on Zen 3 and Skylake cores (bench/training.md): wider panels run faster
+ * but leave threads idle at the end of a small product, so width grows with the product. */
+#define ROW_BLOCK 512
+#define NARROW 128
+#define WIDE_FROM 3072       /* columns from which a panel is LST__PANEL_COLS wide */
+#define OUTER_WIDE_FROM 2048 /* rows of dW from which a tile is 256 rows high */
+#define OUTER_COLS 1024
+#define SUM_COLS 128
+
+void model_matmul_init(void)
+{
+    openblas_set_num_threads(1);
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- y[rows, cols] = x[rows, depth] * B, B being stored weights ---- */
+
+typedef struct product {
+    const model_work *work;
+    model_rows y, x, residual;
+    size_t rows, cols, depth, panel;
+    const void *weight, *bias;
+    lst_codec codec;
+    bool cols_first; /* stored [cols, depth]; otherwise [depth, cols] */
+    bool add;
+} product;
+
+/* Columns c.. (n) at depth d.. (k) of the weights as float32; *ld becomes the row stride. */
+static const float *panel_of(const product *p, size_t c, size_t n, size_t d, size_t k, float *scratch, size_t *ld)
+{
+    size_t stride = p->cols_first ? p->depth : p->cols;
+    size_t row = p->cols_first ? c : d, col = p->cols_first ? d : c;
+    size_t n_rows = p->cols_first ? n : k, n_cols = p->cols_first ? k : n;
+    if (p->codec == LST_CODEC_F32) {
+        *ld = stride;
+        return (const float *)p->weight + row * stride + col;
+    }
+    *ld = n_cols;
+    for (size_t r = 0; r < n_rows; r++)
+        model_widen(scratch + r * n_cols, p->weight, p->codec, (row + r) * stride + col, n_cols);
+    return scratch;
+}
+
+static void product_epilogue(const product *p, size_t row, size_t m, size_t col, size_t n)
+{
+    float bias[LST__PANEL_COLS];
+    if (p->bias)
+        model_widen(bias, p->bias, p->codec, col, n);
+    for (size_t r = row; r < row + m; r++) {
+        float *y = p->y.data + r * p->y.stride + col;
+        if (p->bias)
+            p->work->loops->add(y, bias, n);
+        if (p->residual.data)
+            p->work->loops->add(y, p->residual.data + r * p->residual.stride + col, n);
+    }
+}
+
+static void product_task(void *context, size_t index, size_t worker)
+{
+    const product *p = context;
+    size_t n_panels = model_tasks(p->cols, p->panel);
+    size_t row = index / n_panels * ROW_BLOCK, col = index % n_panels * p->panel;
+    size_t m = least(p->rows - row, ROW_BLOCK), n = least(p->cols - col, p->panel);
+    for (size_t d = 0; d < p->depth; d += LST__PANEL_DEPTH) {
+        size_t k = least(p->depth - d, LST__PANEL_DEPTH), ld;
+        const float *b = panel_of(p, col, n, d, k, model_scratch(p->work, worker), &ld);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, p->cols_first ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, 1.0f,
+                    p->x.data + row * p->x.stride + d, (int)p->x.stride, b, (int)ld, d || p->add ? 1.0f : 0.0f,
+                    p->y.data + row * p->y.stride + col, (int)p->y.stride);
+    }
+    if (p->bias || p->residual.data)
+        product_epilogue(p, row, m, col, n);
+}
+
+static void run_product(product *p)
+{
+    p->panel = p->cols >= WIDE_FROM ? LST__PANEL_COLS : NARROW;
+    lst_pool_run(p->work->pool, model_tasks(p->rows, ROW_BLOCK) * model_tasks(p->cols, p->panel), product_task, p);
+}
+
+void model_linear_forward(const model_work *work, const model_linear *linear, model_rows y, model_rows x, size_t rows,
+                          model_rows residual)
+{
+    run_product(&(product){.work = work, .y = y, .x = x, .residual = residual, .rows = rows, .cols = linear->out,
+                           .depth = linear->in, .weight = linear->weight, .bias = linear->bias, .codec = linear->codec,
+                           .cols_first = !linear->conv1d});
+}
+
+void model_linear_backward_input(const model_work *work, const model_linear *linear, model_rows dx, model_rows dy, size_t rows,
+                                 bool add)
+{
+    run_product(&(product){.work = work, .y = dx, .x = dy, .rows = rows, .cols = linear->in, .depth = linear->out,
+                           .weight = linear->weight, .codec = linear->codec, .cols_first = linear->conv1d, .add = add});
+}
+
+/* ---- c[p, q] = a[rows, p]^T b[rows, q] ---- */
+
+typedef struct outer {
+    float *c;
+    model_rows a, b;
+    size_t rows, p, q, high;
+    bool add;
+} outer;
+
+static void outer_task(void *context, size_t index, size_t worker)
+{
+    const outer *o = context;
+    (void)worker;
+    size_t n_cols = model_tasks(o->q, OUTER_COLS);
+    size_t row = index / n_cols * o->high, col = index % n_cols * OUTER_COLS;
+    size_t m = least(o->p - row, o->high), n = least(o->q - col, OUTER_COLS);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)m, (int)n, (int)o->rows, 1.0f, o->a.data + row,
+                (int)o->a.stride, o->b.data + col, (int)o->b.stride, o->add ? 1.0f : 0.0f, o->c + row * o->q + col,
+                (int)o->q);
+}
+
+/* ---- db = column sums of dy ---- */
+
+typedef struct column_sum {
+    const model_work *work;
+    float *sum;
+    model_rows dy;
+    size_t rows, cols;
+    bool add;
+} column_sum;
+
+static void column_sum_task(void *context, size_t index, size_t worker)
+{
+    const column_sum *s = context;
+    (void)worker;
+    size_t col = index * SUM_COLS, n = least(s->cols - col, SUM_COLS);
+    double sum[SUM_COLS] = {0};
+    for (size_t r = 0; r < s->rows; r++)
+        s->work->loops->sum_columns(sum, s->dy.data + r * s->dy.stride + col, n);
+    for (size_t i = 0; i < n; i++)
+        s->sum[col + i] = (float)(s->add ? s->sum[col + i] + sum[i] : sum[i]);
+}
+
+void model_linear_backward_weight(const model_work *work, const model_linear *linear, float *dw, float *db, model_rows dy,
+                                  model_rows x, size_t rows, bool add)
+{
+    outer o = {.c = dw, .a = linear->conv1d ? x : dy, .b = linear->conv1d ? dy : x, .rows = rows,
+               .p = linear->conv1d ? linear->in : linear->out, .q = linear->conv1d ? linear->out : linear->in, .add = add};
+    o.high = o.p >= OUTER_WIDE_FROM ? 256 : NARROW;
+    lst_pool_run(work->pool, model_tasks(o.p, o.high) * model_tasks(o.q, OUTER_COLS), outer_task, &o);
+    if (db) {
+        column_sum s = {.work = work, .sum = db, .dy = dy, .rows = rows, .cols = linear->out, .add = add};
+        lst_pool_run(work->pool, model_tasks(s.cols, SUM_COLS), column_sum_task, &s);
+    }
+}
