@@ -11,6 +11,7 @@
 
 /* X(name): one loop each, in every instruction set's table. */
 #define LST__RULE_LOOP_LIST(X)                                                                                         \
+    X(stream)                                                                                                          \
     X(sgd)                                                                                                             \
     X(momentum)                                                                                                        \
     X(momentum_first)                                                                                                  \

@@ -165,7 +165,7 @@ static void create(trial *t, lst_rule rule)
 {
     lst_tensor tensors[MAX_TENSORS];
     lst_hyper groups[MAX_TENSORS]; /* a group each: simple, and it tests them */
-    char names[MAX_TENSORS][16];
+    char names[MAX_TENSORS][32];
     lst_error err;
     for (size_t i = 0; i < t->n; i++) {
         snprintf(names[i], sizeof names[i], "p%zu", i);
@@ -209,7 +209,7 @@ static void bind(trial *t)
 
 static bool is_absent(const json_t *spec, size_t tensor, size_t step)
 {
-    char key[16];
+    char key[32];
     snprintf(key, sizeof key, "%zu", tensor);
     const json_t *steps = json_object_get(json_object_get(spec, "absent"), key);
     for (size_t i = 0; i < json_array_size(steps); i++)
