@@ -38,6 +38,16 @@ size_t data_tokenizer_vocab(const data_tokenizer *t)
     return t->n_ids;
 }
 
+size_t data_tokenizer_token_bytes(const data_tokenizer *t, int32_t id)
+{
+    return id >= 0 && (size_t)id < t->n_ids && t->tokens[id].there ? t->tokens[id].n_bytes : 0;
+}
+
+lst_status data_tokenizer_normalize(const data_tokenizer *t, data_text *out, const char *text, size_t n, lst_error *err)
+{
+    return t->nfc ? data_nfc(out, text, n, err) : data_text_add(out, text, n, err);
+}
+
 int32_t data_tokenizer_added(const data_tokenizer *t, const char *text)
 {
     for (size_t i = 0; i < t->n_added; i++) {
@@ -161,7 +171,7 @@ static lst_status encode_raw(data_tokenizer *t, const char *text, size_t n, data
     if (!t->nfc)
         return encode_normalized(t, text, n, out, err);
     data_text composed = {0};
-    lst_status status = data_nfc(&composed, text, n, err);
+    lst_status status = data_tokenizer_normalize(t, &composed, text, n, err);
     if (status == LST_OK)
         status = encode_normalized(t, composed.data, composed.n, out, err);
     lst__free(composed.data);

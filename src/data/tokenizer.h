@@ -33,6 +33,12 @@ size_t data_tokenizer_vocab(const data_tokenizer *t);
 /* Id of an added token by its text ("<|im_end|>"), or -1. */
 int32_t data_tokenizer_added(const data_tokenizer *t, const char *text);
 
+/* Bytes that a token spells; 0 for an id that no token has. */
+size_t data_tokenizer_token_bytes(const data_tokenizer *t, int32_t id);
+/* Appends text as the tokenizer normalizes it (NFC for Qwen2, unchanged otherwise): what the tokens of it spell. */
+LST_MUST_USE lst_status data_tokenizer_normalize(const data_tokenizer *t, data_text *out, const char *text, size_t n,
+                                                 lst_error *err);
+
 /* Appends the ids of n bytes of text. Added tokens written in the text are recognised. With `specials`, what the file's
  * template puts around a text (Llama-3's <|begin_of_text|>) as well. */
 LST_MUST_USE lst_status data_tokenizer_encode(data_tokenizer *t, const char *text, size_t n, bool specials,

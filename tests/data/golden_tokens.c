@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/files.h"
-#include "data/tokenizer.h"
+#include "data/chat.h"
 
 static size_t n_passed, n_failed, n_skipped;
 
@@ -126,6 +126,79 @@ static void check_folder(const char *folder, const char *name)
     lst__free(values);
 }
 
+/* ---- chats ---- */
+
+static data_tokenizer *tokenizer_of(const char *dir, const char *name)
+{
+    char *folder = lst__path_join(dir, name), *path = lst__path_join(folder, "tokenizer.json");
+    data_tokenizer *t = NULL;
+    lst_error err;
+    if (data_tokenizer_load(&t, path, &err) != LST_OK)
+        report(false, name, path, err.message);
+    lst__free(folder);
+    lst__free(path);
+    return t;
+}
+
+static void check_rendered(data_tokenizer *t, const json_t *c, const data_rendered *rendered, const char *name,
+                           const char *what)
+{
+    const json_t *text = json_object_get(c, "text");
+    report(rendered->text.n == json_string_length(text) &&
+               memcmp(rendered->text.data, json_string_value(text), rendered->text.n) == 0,
+           name, what, "other text");
+    data_ids ids = {0}, mask = {0};
+    lst_error err;
+    if (data_chat_encode(t, rendered, &ids, &mask, &err) != LST_OK)
+        report(false, name, what, err.message);
+    else {
+        report(same_ids(json_object_get(c, "ids"), &ids), name, what, "other ids");
+        report(same_ids(json_object_get(c, "assistant_mask"), &mask), name, what, "other mask");
+    }
+    lst__free(ids.ids);
+    lst__free(mask.ids);
+}
+
+static void check_chat(const char *dir, const json_t *c)
+{
+    enum { MOST = 64 };
+    data_message messages[MOST];
+    const char *name = json_string_value(json_object_get(c, "template"));
+    const char *what = json_string_value(json_object_get(c, "what"));
+    const json_t *list = json_object_get(c, "messages");
+    size_t n = 0, i;
+    json_t *m;
+    json_array_foreach(list, i, m) if (n < MOST) messages[n++] =
+        (data_message){json_string_value(json_object_get(m, "role")), json_string_value(json_object_get(m, "content"))};
+    data_tokenizer *t = tokenizer_of(dir, json_string_value(json_object_get(c, "tokenizer")));
+    data_rendered rendered = {0};
+    data_chat chat;
+    lst_error err = {0};
+    lst_status status = data_chat_find(name, &chat, &err);
+    if (status == LST_OK)
+        status = data_chat_render(chat, messages, n, json_is_true(json_object_get(c, "add_generation_prompt")),
+                                  &rendered, &err);
+    if (status != LST_OK)
+        report(false, name, what, err.message);
+    else if (t)
+        check_rendered(t, c, &rendered, name, what);
+    data_rendered_free(&rendered);
+    data_tokenizer_free(t);
+}
+
+static void check_chats(const char *dir)
+{
+    char *path = lst__path_join(dir, "chat.json");
+    json_error_t at;
+    json_t *chats = json_load_file(path, 0, &at), *c;
+    const size_t passed = n_passed, failed = n_failed;
+    size_t i;
+    json_array_foreach(json_object_get(chats, "cases"), i, c) check_chat(dir, c);
+    printf("chats      %zu of %zu equal\n", n_passed - passed, n_passed - passed + n_failed - failed);
+    json_decref(chats);
+    lst__free(path);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -145,6 +218,7 @@ int main(int argc, char **argv)
         lst__free(file);
     }
     closedir(dir);
+    check_chats(argv[1]);
     printf("%zu passed, %zu failed, %zu skipped\n", n_passed, n_failed, n_skipped);
     return n_failed || !n_passed;
 }
