@@ -19,8 +19,8 @@ typedef struct block {
     size_t row, n, keys;
     size_t q_col, k_col, v_col, out_col; /* columns of this head in qkv and out */
     size_t qkv_stride, out_stride;
-    size_t first;    /* row of the whole batch where the sequence begins */
-    size_t lse_at;   /* index of the block's first row in lse */
+    size_t first;  /* row of the whole batch where the sequence begins */
+    size_t lse_at; /* index of the block's first row in lse */
     float scale;
 } block;
 
@@ -61,7 +61,8 @@ static void forward_block(const attention_job *j, const block *b, float *s)
     for (size_t r = 0; r < b->n; r++)
         j->lse[b->lse_at + r] = j->work->loops->softmax(s + r * b->keys, b->row + r + 1, b->keys, b->scale);
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)b->n, (int)d, (int)b->keys, 1.0f, s, (int)b->keys, v,
-                (int)b->qkv_stride, 0.0f, j->out + (b->first + b->row) * b->out_stride + b->out_col, (int)b->out_stride);
+                (int)b->qkv_stride, 0.0f, j->out + (b->first + b->row) * b->out_stride + b->out_col,
+                (int)b->out_stride);
 }
 
 static void forward_task(void *context, size_t index, size_t worker)
@@ -74,7 +75,8 @@ static void forward_task(void *context, size_t index, size_t worker)
     }
 }
 
-void model_attention_forward(const model_work *work, const model_attention *shape, float *out, float *lse, const float *qkv)
+void model_attention_forward(const model_work *work, const model_attention *shape, float *out, float *lse,
+                             const float *qkv)
 {
     attention_job j = {.work = work, .shape = shape, .qkv = qkv, .out = out, .lse = lse};
     lst_pool_run(work->pool, shape->batch * shape->heads, forward_task, &j);
@@ -131,6 +133,7 @@ static void backward_task(void *context, size_t index, size_t worker)
 void model_attention_backward(const model_work *work, const model_attention *shape, float *d_qkv, const float *d_out,
                               const float *out, const float *lse, const float *qkv)
 {
-    attention_job j = {.work = work, .shape = shape, .qkv = qkv, .out_in = out, .d_out = d_out, .lse_in = lse, .d_qkv = d_qkv};
+    attention_job j = {
+        .work = work, .shape = shape, .qkv = qkv, .out_in = out, .d_out = d_out, .lse_in = lse, .d_qkv = d_qkv};
     lst_pool_run(work->pool, shape->batch * shape->kv_heads, backward_task, &j);
 }

@@ -17,7 +17,8 @@ typedef struct model_attention {
 } model_attention;
 
 /* out [batch * seq, heads * d], lse [batch, heads, seq]. */
-void model_attention_forward(const model_work *work, const model_attention *shape, float *out, float *lse, const float *qkv);
+void model_attention_forward(const model_work *work, const model_attention *shape, float *out, float *lse,
+                             const float *qkv);
 /* d_qkv (written whole) from d_out; out and lse as forward left them. */
 void model_attention_backward(const model_work *work, const model_attention *shape, float *d_qkv, const float *d_out,
                               const float *out, const float *lse, const float *qkv);

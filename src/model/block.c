@@ -24,20 +24,29 @@ static const model_rows no_rows = {NULL, 0};
 
 model_norm model_block_norm(const model_block *block, lst_role weight, lst_role bias)
 {
-    return (model_norm){.weight = block->weight[weight], .bias = block->arch->layer_norm ? block->weight[bias] : NULL,
-                        .codec = block->codec, .n = block->arch->hidden, .eps = block->arch->norm_eps};
+    return (model_norm){.weight = block->weight[weight],
+                        .bias = block->arch->layer_norm ? block->weight[bias] : NULL,
+                        .codec = block->codec,
+                        .n = block->arch->hidden,
+                        .eps = block->arch->norm_eps};
 }
 
 model_norm model_block_head_norm(const model_block *block, lst_role weight)
 {
-    return (model_norm){.weight = block->weight[weight], .codec = block->codec, .n = block->arch->head_dim,
+    return (model_norm){.weight = block->weight[weight],
+                        .codec = block->codec,
+                        .n = block->arch->head_dim,
                         .eps = block->arch->norm_eps};
 }
 
 model_linear model_block_linear(const model_block *block, lst_role weight, lst_role bias, size_t in, size_t out)
 {
-    return (model_linear){.weight = block->weight[weight], .bias = block->weight[bias], .codec = block->codec,
-                          .conv1d = block->arch->conv1d, .in = in, .out = out};
+    return (model_linear){.weight = block->weight[weight],
+                          .bias = block->weight[bias],
+                          .codec = block->codec,
+                          .conv1d = block->arch->conv1d,
+                          .in = in,
+                          .out = out};
 }
 
 size_t model_block_qkv(const model_block *block, model_qkv_part parts[3])
@@ -48,12 +57,17 @@ size_t model_block_qkv(const model_block *block, model_qkv_part parts[3])
         lst_role weight, bias;
         size_t column, out;
     } fused[] = {{LST_ROLE_QKV_W, LST_ROLE_QKV_B, 0, q + 2 * kv}},
-      apart[] = {{LST_ROLE_Q_W, LST_ROLE_Q_B, 0, q}, {LST_ROLE_K_W, LST_ROLE_K_B, q, kv}, {LST_ROLE_V_W, LST_ROLE_V_B, q + kv, kv}},
+      apart[] = {{LST_ROLE_Q_W, LST_ROLE_Q_B, 0, q},
+                 {LST_ROLE_K_W, LST_ROLE_K_B, q, kv},
+                 {LST_ROLE_V_W, LST_ROLE_V_B, q + kv, kv}},
       *from = a->fused_qkv ? fused : apart;
     size_t n = a->fused_qkv ? 1 : 3;
     for (size_t i = 0; i < n; i++)
-        parts[i] = (model_qkv_part){.weight = from[i].weight, .bias = from[i].bias, .column = from[i].column,
-                                    .linear = model_block_linear(block, from[i].weight, from[i].bias, a->hidden, from[i].out)};
+        parts[i] =
+            (model_qkv_part){.weight = from[i].weight,
+                             .bias = from[i].bias,
+                             .column = from[i].column,
+                             .linear = model_block_linear(block, from[i].weight, from[i].bias, a->hidden, from[i].out)};
     return n;
 }
 
@@ -80,9 +94,11 @@ static void qkv_forward(const model_work *work, const model_block *block, model_
     model_rows q = rows_of(act[LST__ACT_QKV], stride), k = rows_of(act[LST__ACT_QKV] + q_cols(a), stride);
     if (a->qk_norm) {
         size_t raw_stride = q_cols(a) + kv_cols(a);
-        model_norm q_norm = model_block_head_norm(block, LST_ROLE_Q_NORM), k_norm = model_block_head_norm(block, LST_ROLE_K_NORM);
+        model_norm q_norm = model_block_head_norm(block, LST_ROLE_Q_NORM),
+                   k_norm = model_block_head_norm(block, LST_ROLE_K_NORM);
         model_head_norm_forward(work, &q_norm, q, rows_of(act[LST__ACT_QK_RAW], raw_stride), rows, a->heads);
-        model_head_norm_forward(work, &k_norm, k, rows_of(act[LST__ACT_QK_RAW] + q_cols(a), raw_stride), rows, a->kv_heads);
+        model_head_norm_forward(work, &k_norm, k, rows_of(act[LST__ACT_QK_RAW] + q_cols(a), raw_stride), rows,
+                                a->kv_heads);
     }
     if (block->rotation)
         model_rope(work, block->rotation, q, rows, shape.seq, 0, a->heads + a->kv_heads, a->head_dim, 1.0f);
@@ -90,11 +106,12 @@ static void qkv_forward(const model_work *work, const model_block *block, model_
 
 static model_attention attention_of(const lst_arch *a, model_block_shape shape)
 {
-    return (model_attention){.batch = shape.batch, .seq = shape.seq, .heads = a->heads, .kv_heads = a->kv_heads,
-                             .head_dim = a->head_dim};
+    return (model_attention){
+        .batch = shape.batch, .seq = shape.seq, .heads = a->heads, .kv_heads = a->kv_heads, .head_dim = a->head_dim};
 }
 
-static void attention_stage(const model_work *work, const model_block *block, model_block_shape shape, float *const *act)
+static void attention_stage(const model_work *work, const model_block *block, model_block_shape shape,
+                            float *const *act)
 {
     const lst_arch *a = block->arch;
     size_t rows = shape.batch * shape.seq;
@@ -102,8 +119,8 @@ static void attention_stage(const model_work *work, const model_block *block, mo
     model_attention attention = attention_of(a, shape);
     model_attention_forward(work, &attention, act[LST__ACT_ATTENTION], act[LST__ACT_LSE], act[LST__ACT_QKV]);
     model_linear o = model_block_linear(block, LST_ROLE_O_W, LST_ROLE_O_B, q_cols(a), a->hidden);
-    model_linear_forward(work, &o, rows_of(act[LST__ACT_MIDDLE], a->hidden), rows_of(act[LST__ACT_ATTENTION], q_cols(a)), rows,
-                         rows_of(act[LST__ACT_INPUT], a->hidden));
+    model_linear_forward(work, &o, rows_of(act[LST__ACT_MIDDLE], a->hidden),
+                         rows_of(act[LST__ACT_ATTENTION], q_cols(a)), rows, rows_of(act[LST__ACT_INPUT], a->hidden));
 }
 
 static void norm_stage(const model_work *work, const model_norm *norm, size_t rows, float *y, float *stat, float *x)
@@ -139,7 +156,8 @@ void model_block_forward(const model_work *work, const model_block *block, model
     if (stages & MODEL_STAGE_MLP)
         mlp_stage(work, block, rows, act);
     if (stages & MODEL_STAGE_PRODUCT)
-        model_mlp_forward(work, act[LST__ACT_PRODUCT], a->gelu_mlp ? NULL : act[LST__ACT_GATE], act[LST__ACT_UP], rows * a->ffn);
+        model_mlp_forward(work, act[LST__ACT_PRODUCT], a->gelu_mlp ? NULL : act[LST__ACT_GATE], act[LST__ACT_UP],
+                          rows * a->ffn);
     if (stages & MODEL_STAGE_OUTPUT) {
         model_linear down = model_block_linear(block, LST_ROLE_DOWN_W, LST_ROLE_DOWN_B, a->ffn, a->hidden);
         model_linear_forward(work, &down, rows_of(output, a->hidden), rows_of(act[LST__ACT_PRODUCT], a->ffn), rows,
@@ -160,20 +178,22 @@ typedef struct backward {
 } backward;
 
 /* Input's gradient into dx (+= with add_dx), then the weights'. */
-static void linear_backward(const backward *b, const model_linear *linear, lst_role weight, lst_role bias, model_rows dx,
-                            bool add_dx, model_rows dy, model_rows x)
+static void linear_backward(const backward *b, const model_linear *linear, lst_role weight, lst_role bias,
+                            model_rows dx, bool add_dx, model_rows dy, model_rows x)
 {
     model_linear_backward_input(b->work, linear, dx, dy, b->rows, add_dx);
-    model_linear_backward_weight(b->work, linear, b->grads->weight[weight], linear->bias ? b->grads->weight[bias] : NULL, dy, x,
-                                 b->rows, b->grads->add);
+    model_linear_backward_weight(b->work, linear, b->grads->weight[weight],
+                                 linear->bias ? b->grads->weight[bias] : NULL, dy, x, b->rows, b->grads->add);
 }
 
 static void norm_backward(const backward *b, lst_role weight, lst_role bias, float *stat, float *x)
 {
     size_t hidden = b->arch->hidden;
     model_norm norm = model_block_norm(b->block, weight, bias);
-    model_norm_grads grads = {.dx = rows_of(b->grads->dx, hidden), .dw = b->grads->weight[weight],
-                              .db = norm.bias ? b->grads->weight[bias] : NULL, .add = b->grads->add};
+    model_norm_grads grads = {.dx = rows_of(b->grads->dx, hidden),
+                              .dw = b->grads->weight[weight],
+                              .db = norm.bias ? b->grads->weight[bias] : NULL,
+                              .add = b->grads->add};
     model_norm_backward(b->work, &norm, &grads, rows_of(b->grads->norm, hidden), rows_of(x, hidden), stat,
                         (model_norm_rows){b->rows, NULL});
 }
@@ -185,7 +205,8 @@ static void mlp_backward(const backward *b)
     model_rows x = rows_of(b->act[LST__ACT_NORM2], a->hidden), wide = rows_of(b->grads->wide, a->ffn);
     model_rows gate = rows_of(b->act[LST__ACT_GATE], a->ffn), up = rows_of(b->act[LST__ACT_UP], a->ffn);
     model_linear down = model_block_linear(b->block, LST_ROLE_DOWN_W, LST_ROLE_DOWN_B, a->ffn, a->hidden);
-    linear_backward(b, &down, LST_ROLE_DOWN_W, LST_ROLE_DOWN_B, wide, false, dx, rows_of(b->act[LST__ACT_PRODUCT], a->ffn));
+    linear_backward(b, &down, LST_ROLE_DOWN_W, LST_ROLE_DOWN_B, wide, false, dx,
+                    rows_of(b->act[LST__ACT_PRODUCT], a->ffn));
     model_mlp_backward(b->work, a->gelu_mlp ? NULL : gate.data, up.data, wide.data, b->rows * a->ffn);
     model_linear up_linear = model_block_linear(b->block, LST_ROLE_UP_W, LST_ROLE_UP_B, a->hidden, a->ffn);
     linear_backward(b, &up_linear, LST_ROLE_UP_W, LST_ROLE_UP_B, d_norm, false, up, x);
@@ -202,14 +223,18 @@ static void qk_backward(const backward *b, model_rows d_qkv)
     const lst_arch *a = b->arch;
     model_rows dk = rows_of(d_qkv.data + q_cols(a), d_qkv.stride);
     if (b->block->rotation)
-        model_rope(b->work, b->block->rotation, d_qkv, b->rows, b->shape.seq, 0, a->heads + a->kv_heads, a->head_dim, -1.0f);
+        model_rope(b->work, b->block->rotation, d_qkv, b->rows, b->shape.seq, 0, a->heads + a->kv_heads, a->head_dim,
+                   -1.0f);
     if (!a->qk_norm)
         return;
     model_rows raw = rows_of(b->act[LST__ACT_QK_RAW], q_cols(a) + kv_cols(a));
-    model_norm q_norm = model_block_head_norm(b->block, LST_ROLE_Q_NORM), k_norm = model_block_head_norm(b->block, LST_ROLE_K_NORM);
-    model_head_norm_backward(b->work, &q_norm, d_qkv, raw, b->grads->weight[LST_ROLE_Q_NORM], b->rows, a->heads, b->grads->add);
+    model_norm q_norm = model_block_head_norm(b->block, LST_ROLE_Q_NORM),
+               k_norm = model_block_head_norm(b->block, LST_ROLE_K_NORM);
+    model_head_norm_backward(b->work, &q_norm, d_qkv, raw, b->grads->weight[LST_ROLE_Q_NORM], b->rows, a->heads,
+                             b->grads->add);
     raw.data += q_cols(a);
-    model_head_norm_backward(b->work, &k_norm, dk, raw, b->grads->weight[LST_ROLE_K_NORM], b->rows, a->kv_heads, b->grads->add);
+    model_head_norm_backward(b->work, &k_norm, dk, raw, b->grads->weight[LST_ROLE_K_NORM], b->rows, a->kv_heads,
+                             b->grads->add);
 }
 
 static void attention_backward(const backward *b)
@@ -218,10 +243,11 @@ static void attention_backward(const backward *b)
     model_rows d_out = rows_of(b->grads->wide, q_cols(a)), dx = rows_of(b->grads->dx, a->hidden);
     model_rows d_qkv = rows_of(b->grads->wide + b->rows * q_cols(a), q_cols(a) + 2 * kv_cols(a));
     model_linear o = model_block_linear(b->block, LST_ROLE_O_W, LST_ROLE_O_B, q_cols(a), a->hidden);
-    linear_backward(b, &o, LST_ROLE_O_W, LST_ROLE_O_B, d_out, false, dx, rows_of(b->act[LST__ACT_ATTENTION], q_cols(a)));
+    linear_backward(b, &o, LST_ROLE_O_W, LST_ROLE_O_B, d_out, false, dx,
+                    rows_of(b->act[LST__ACT_ATTENTION], q_cols(a)));
     model_attention attention = attention_of(a, b->shape);
-    model_attention_backward(b->work, &attention, d_qkv.data, d_out.data, b->act[LST__ACT_ATTENTION], b->act[LST__ACT_LSE],
-                             b->act[LST__ACT_QKV]);
+    model_attention_backward(b->work, &attention, d_qkv.data, d_out.data, b->act[LST__ACT_ATTENTION],
+                             b->act[LST__ACT_LSE], b->act[LST__ACT_QKV]);
     qk_backward(b, d_qkv);
     model_qkv_part part[3];
     size_t n = model_block_qkv(b->block, part);
@@ -234,7 +260,12 @@ static void attention_backward(const backward *b)
 void model_block_backward(const model_work *work, const model_block *block, model_block_shape shape, float *const *act,
                           const model_block_grads *grads)
 {
-    backward b = {.work = work, .block = block, .arch = block->arch, .shape = shape, .rows = shape.batch * shape.seq, .act = act,
+    backward b = {.work = work,
+                  .block = block,
+                  .arch = block->arch,
+                  .shape = shape,
+                  .rows = shape.batch * shape.seq,
+                  .act = act,
                   .grads = grads};
     mlp_backward(&b);
     attention_backward(&b);

@@ -29,16 +29,28 @@ static void *claim_buffer(claim *c, lst_buffer_kind kind, int layer, size_t inde
         return NULL;
     const lst_buffer *b = lst_plan_find(c->m->plan, kind, layer, index);
     if (!b)
-        return claim_failed(c, lst__fail(c->err, LST_ERR_STATE,
-                                         "the plan has no buffer of kind %d, layer %d, index %zu, which the model needs; make "
-                                         "the plan with this version's lst_plan_create",
-                                         (int)kind, layer, index));
+        return claim_failed(
+            c, lst__fail(c->err, LST_ERR_STATE,
+                         "the plan has no buffer of kind %d, layer %d, index %zu, which the model needs; make "
+                         "the plan with this version's lst_plan_create",
+                         (int)kind, layer, index));
     size_t bytes = lst_codec_bytes(codec, n_elems);
     if (b->bytes != bytes)
-        return claim_failed(c, lst__fail(c->err, LST_ERR_STATE, "buffer \"%s\": the plan has %zu bytes, the model needs %zu",
-                                         b->name, b->bytes, bytes));
+        return claim_failed(c, lst__fail(c->err, LST_ERR_STATE,
+                                         "buffer \"%s\": the plan has %zu bytes, the model needs %zu", b->name,
+                                         b->bytes, bytes));
     c->m->claimed[b - c->m->plan->buffers] = true;
     return c->m->arena + b->offset;
+}
+
+/* Where a tensor's gradient is summed, if not in the kept gradient itself (plan/buffers.h). */
+static float *claim_sum(claim *c, const lst_arch_tensor *tensor)
+{
+    lst_buffer_kind kind = tensor->role == LST_ROLE_EMBED    ? LST_BUFFER_EMBED_GRADIENT
+                           : tensor->role == LST_ROLE_HEAD_W ? LST_BUFFER_HEAD_GRADIENT
+                                                             : LST_BUFFER_LAYER_GRADIENT;
+    return claim_buffer(c, kind, -1, kind == LST_BUFFER_LAYER_GRADIENT ? (size_t)tensor->role : 0, LST_CODEC_F32,
+                        tensor->n_elems);
 }
 
 static void claim_tensors(claim *c)
@@ -46,16 +58,12 @@ static void claim_tensors(claim *c)
     model *m = c->m;
     bool f32_kept = m->recipe->grad_mode == LST_GRAD_KEEP && m->recipe->grads == LST_CODEC_F32;
     for (size_t t = 0; t < m->n_tensors; t++) {
-        const lst_arch_tensor *tensor = &m->tensor[t];
-        m->weight[t] = claim_buffer(c, LST_BUFFER_WEIGHT, tensor->layer, t, m->codec, tensor->n_elems);
+        m->weight[t] = claim_buffer(c, LST_BUFFER_WEIGHT, -1, t, m->codec, m->tensor[t].n_elems);
         if (!m->can_train)
             continue;
         if (m->recipe->grad_mode == LST_GRAD_KEEP)
-            m->kept[t] = claim_buffer(c, LST_BUFFER_GRADIENT, tensor->layer, t, m->recipe->grads, tensor->n_elems);
-        lst_buffer_kind kind = tensor->layer < 0 ? LST_BUFFER_EMBED_GRADIENT
-                               : (size_t)tensor->layer == m->arch->layers ? LST_BUFFER_HEAD_GRADIENT
-                                                                          : LST_BUFFER_LAYER_GRADIENT;
-        m->sum[t] = f32_kept ? m->kept[t] : claim_buffer(c, kind, tensor->layer, t, LST_CODEC_F32, tensor->n_elems);
+            m->kept[t] = claim_buffer(c, LST_BUFFER_GRADIENT, -1, t, m->recipe->grads, m->tensor[t].n_elems);
+        m->sum[t] = f32_kept ? m->kept[t] : claim_sum(c, &m->tensor[t]);
     }
 }
 
@@ -65,7 +73,8 @@ static void claim_acts(claim *c)
     for (size_t layer = 0; layer <= m->arch->layers; layer++)
         for (size_t micro = 0; micro < m->recipe->accumulation; micro++)
             for (size_t a = 0; a < LST__N_ACTS; a++) {
-                if (layer == m->arch->layers ? a != LST__ACT_INPUT : !lst__act_kept(m->recipe->activations, (lst__act)a))
+                if (layer == m->arch->layers ? a != LST__ACT_INPUT
+                                             : !lst__act_kept(m->recipe->activations, (lst__act)a))
                     continue;
                 m->act[(layer * m->recipe->accumulation + micro) * LST__N_ACTS + a] =
                     claim_buffer(c, LST_BUFFER_ACT, (int)layer, micro * LST__N_ACTS + a, LST_CODEC_F32,
@@ -81,8 +90,8 @@ static void claim_all(claim *c)
         if (!m->can_train && i != LST__SCRATCH_ROTATION && i != LST__SCRATCH_WORKER && i != LST__SCRATCH_VECTORS &&
             i != LST__SCRATCH_GENERATION)
             continue;
-        m->scratch[i] =
-            claim_buffer(c, LST_BUFFER_SCRATCH, -1, i, LST_CODEC_F32, lst__scratch_elems(m->arch, m->recipe, (lst__scratch)i));
+        m->scratch[i] = claim_buffer(c, LST_BUFFER_SCRATCH, -1, i, LST_CODEC_F32,
+                                     lst__scratch_elems(m->arch, m->recipe, (lst__scratch)i));
     }
     if (!m->can_train)
         return;
@@ -100,8 +109,8 @@ static lst_status check_all_claimed(const model *m, lst_error *err)
         const lst_buffer *b = &m->plan->buffers[i];
         bool callers = b->kind == LST_BUFFER_SLOT || (b->kind == LST_BUFFER_DATA && b->index > LST__DATA_TARGETS);
         if (!callers && !m->claimed[i])
-            return lst__fail(err, LST_ERR_STATE, "the plan has a buffer \"%s\" (%zu bytes) that the model does not use", b->name,
-                             b->bytes);
+            return lst__fail(err, LST_ERR_STATE, "the plan has a buffer \"%s\" (%zu bytes) that the model does not use",
+                             b->name, b->bytes);
     }
     return LST_OK;
 }
@@ -158,12 +167,15 @@ static lst_status bind(model *m, lst_pool *pool, lst_error *err)
     return LST_OK;
 }
 
-lst_status model_create(model **out, const lst_plan *plan, void *arena, lst_ledger *ledger, lst_pool *pool, lst_error *err)
+lst_status model_create(model **out, const lst_plan *plan, void *arena, lst_ledger *ledger, lst_pool *pool,
+                        lst_error *err)
 {
     if (!plan->has_arch)
-        return lst__fail(err, LST_ERR_ARGUMENT, "a plan of a bare parameter count has no shapes: no model can be made of it");
+        return lst__fail(err, LST_ERR_ARGUMENT,
+                         "a plan of a bare parameter count has no shapes: no model can be made of it");
     if (lst_pool_threads(pool) > plan->recipe.threads)
-        return lst__fail(err, LST_ERR_ARGUMENT, "the pool has %zu threads, the plan has scratch for %zu; plan with --threads %zu",
+        return lst__fail(err, LST_ERR_ARGUMENT,
+                         "the pool has %zu threads, the plan has scratch for %zu; plan with --threads %zu",
                          lst_pool_threads(pool), plan->recipe.threads, lst_pool_threads(pool));
     model *m = lst__alloc(1, sizeof *m);
     if (!m)

@@ -31,8 +31,8 @@ static void forward_task(void *context, size_t index, size_t worker)
     }
 }
 
-void model_embed_forward(const model_work *work, const model_embedding *e, float *x, const int32_t *ids, size_t rows, size_t seq,
-                         size_t first)
+void model_embed_forward(const model_work *work, const model_embedding *e, float *x, const int32_t *ids, size_t rows,
+                         size_t seq, size_t first)
 {
     embed_job j = {.work = work, .e = e, .ids = ids, .x = x, .rows = rows, .seq = seq, .first = first};
     lst_pool_run(work->pool, model_tasks(rows, MODEL_TASK_ROWS), forward_task, &j);
@@ -55,7 +55,13 @@ static void backward_task(void *context, size_t index, size_t worker)
 void model_embed_backward(const model_work *work, const model_embedding *e, float *d_tokens, float *d_positions,
                           const float *dx, const int32_t *ids, size_t rows, size_t seq)
 {
-    embed_job j = {.work = work, .e = e, .ids = ids, .dx = dx, .d_tokens = d_tokens, .d_positions = d_positions, .rows = rows,
+    embed_job j = {.work = work,
+                   .e = e,
+                   .ids = ids,
+                   .dx = dx,
+                   .d_tokens = d_tokens,
+                   .d_positions = d_positions,
+                   .rows = rows,
                    .seq = seq};
     lst_pool_run(work->pool, model_tasks(e->hidden, SUM_COLS), backward_task, &j);
 }

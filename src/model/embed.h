@@ -19,8 +19,8 @@ typedef struct model_embedding {
 } model_embedding;
 
 /* x [rows, hidden]; row r is at position first + r % seq. */
-void model_embed_forward(const model_work *work, const model_embedding *e, float *x, const int32_t *ids, size_t rows, size_t seq,
-                         size_t first);
+void model_embed_forward(const model_work *work, const model_embedding *e, float *x, const int32_t *ids, size_t rows,
+                         size_t seq, size_t first);
 /* Adds the rows of dx to d_tokens [vocab, hidden]; d_positions [max_positions, hidden] (NULL: none) likewise. */
 void model_embed_backward(const model_work *work, const model_embedding *e, float *d_tokens, float *d_positions,
                           const float *dx, const int32_t *ids, size_t rows, size_t seq);

@@ -18,9 +18,11 @@ typedef struct model_loops {
     void (*layer_norm)(const float *x, const float *w, const float *b, float *y, float *stat, size_t n, double eps);
     /* dx += gradient of the norm's input. x may be read with the stat that forward wrote. */
     void (*rms_norm_backward)(float *dx, const float *dy, const float *x, const float *w, const float *stat, size_t n);
-    void (*layer_norm_backward)(float *dx, const float *dy, const float *x, const float *w, const float *stat, size_t n);
+    void (*layer_norm_backward)(float *dx, const float *dy, const float *x, const float *w, const float *stat,
+                                size_t n);
     /* dw_sum += dy * (x - mean) / deviation, db_sum += dy, in double. db_sum may be NULL. */
-    void (*norm_weights_backward)(double *dw_sum, double *db_sum, const float *dy, const float *x, const float *stat, size_t n);
+    void (*norm_weights_backward)(double *dw_sum, double *db_sum, const float *dy, const float *x, const float *stat,
+                                  size_t n);
 
     /* ---- attention ---- */
     /* s *= scale, then softmax over the n valid scores; the rest up to n_total becomes 0. Returns log-sum-exp. */
@@ -45,7 +47,7 @@ typedef struct model_loops {
     /* z = scale * exp(z - lse): the gradient of the cross-entropy, but for the target's one. */
     void (*cross_entropy_backward)(float *z, size_t n, double lse, float scale);
 
-    void (*add)(float *y, const float *x, size_t n);         /* y += x */
+    void (*add)(float *y, const float *x, size_t n);            /* y += x */
     void (*sum_columns)(double *sum, const float *x, size_t n); /* sum += x, in double */
 } model_loops;
 

@@ -9,8 +9,8 @@
 #include "model/loops.h"
 #include "numeric/bits.h"
 
-#define LANES 16    /* two AVX, four SSE or one AVX-512 register */
-#define BLOCK 1024  /* elements whose sum stays in float32 lanes: 64 additions a lane */
+#define LANES 16   /* two AVX, four SSE or one AVX-512 register */
+#define BLOCK 1024 /* elements whose sum stays in float32 lanes: 64 additions a lane */
 
 /* exp(x) = 2^n * e^r, n = nearest(x / ln 2), |r| <= ln2 / 2. The Taylor polynomial of degree 7 errs by r^8 / 8! < 5.2e-9.
  * n comes out of the low mantissa bits after adding 1.5 * 2^23. ln2 is cut in two, so that n * 355/512 is exact.
@@ -46,7 +46,7 @@ static inline double add_lanes(const float *lane)
     do {                                                                                                               \
         result = 0.0;                                                                                                  \
         for (size_t begin_ = 0; begin_ < (n); begin_ += BLOCK) {                                                       \
-            size_t end_ = (n) - begin_ < BLOCK ? (n) : begin_ + BLOCK, i_ = begin_;                                    \
+            size_t end_ = (n)-begin_ < BLOCK ? (n) : begin_ + BLOCK, i_ = begin_;                                      \
             float lane_[LANES] = {0};                                                                                  \
             for (; i_ + LANES <= end_; i_ += LANES)                                                                    \
                 for (size_t j_ = 0; j_ < LANES; j_++) {                                                                \
@@ -61,7 +61,8 @@ static inline double add_lanes(const float *lane)
 
 /* ---- norms ---- */
 
-static void rms_norm(const float *restrict x, const float *restrict w, float *restrict y, float *stat, size_t n, double eps)
+static void rms_norm(const float *restrict x, const float *restrict w, float *restrict y, float *stat, size_t n,
+                     double eps)
 {
     double sum;
     LANE_SUM(sum, n, x[i] * x[i]);
@@ -87,8 +88,8 @@ static void layer_norm(const float *restrict x, const float *restrict w, const f
 }
 
 /* With h = x / deviation and g = dy * w: dx = (g - h * mean(g * h)) / deviation. */
-static void rms_norm_backward(float *restrict dx, const float *restrict dy, const float *restrict x, const float *restrict w,
-                              const float *stat, size_t n)
+static void rms_norm_backward(float *restrict dx, const float *restrict dy, const float *restrict x,
+                              const float *restrict w, const float *stat, size_t n)
 {
     float scale = stat[1];
     double along;
@@ -99,8 +100,8 @@ static void rms_norm_backward(float *restrict dx, const float *restrict dy, cons
 }
 
 /* With h = (x - mean) / deviation and g = dy * w: dx = (g - mean(g) - h * mean(g * h)) / deviation. */
-static void layer_norm_backward(float *restrict dx, const float *restrict dy, const float *restrict x, const float *restrict w,
-                                const float *stat, size_t n)
+static void layer_norm_backward(float *restrict dx, const float *restrict dy, const float *restrict x,
+                                const float *restrict w, const float *stat, size_t n)
 {
     float mean = stat[0], scale = stat[1];
     double sum, along;

@@ -34,7 +34,8 @@ static void entropy_task(void *context, size_t index, size_t worker)
 
 static void cross_entropy(const model_loss *loss, const int32_t *targets, size_t n, const model_loss_grads *grads)
 {
-    entropy_job j = {.loss = loss, .targets = targets, .n = n, .backward = grads != NULL, .scale = grads ? grads->scale : 0.0f};
+    entropy_job j = {
+        .loss = loss, .targets = targets, .n = n, .backward = grads != NULL, .scale = grads ? grads->scale : 0.0f};
     j.task_rows = loss->head.out < TASK_ELEMS ? TASK_ELEMS / loss->head.out : 1;
     lst_pool_run(loss->work->pool, model_tasks(n, j.task_rows), entropy_task, &j);
 }

@@ -27,9 +27,9 @@ typedef struct model_loss {
 } model_loss;
 
 typedef struct model_loss_grads {
-    float scale;             /* of the summed loss */
+    float scale; /* of the summed loss */
     float *d_norm, *d_norm_bias, *d_head;
-    bool started;            /* false before the first counted chunk of a step: gradients are written, not added */
+    bool started; /* false before the first counted chunk of a step: gradients are written, not added */
 } model_loss_grads;
 
 /* Sum of the cross-entropies of the counted rows of x [rows, hidden], in the order of rows, in double. With grads, also adds

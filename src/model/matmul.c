@@ -75,8 +75,8 @@ static void product_task(void *context, size_t index, size_t worker)
     for (size_t d = 0; d < p->depth; d += LST__PANEL_DEPTH) {
         size_t k = least(p->depth - d, LST__PANEL_DEPTH), ld;
         const float *b = panel_of(p, col, n, d, k, model_scratch(p->work, worker), &ld);
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, p->cols_first ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, 1.0f,
-                    p->x.data + row * p->x.stride + d, (int)p->x.stride, b, (int)ld, d || p->add ? 1.0f : 0.0f,
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, p->cols_first ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k,
+                    1.0f, p->x.data + row * p->x.stride + d, (int)p->x.stride, b, (int)ld, d || p->add ? 1.0f : 0.0f,
                     p->y.data + row * p->y.stride + col, (int)p->y.stride);
     }
     if (p->bias || p->residual.data)
@@ -92,16 +92,32 @@ static void run_product(product *p)
 void model_linear_forward(const model_work *work, const model_linear *linear, model_rows y, model_rows x, size_t rows,
                           model_rows residual)
 {
-    run_product(&(product){.work = work, .y = y, .x = x, .residual = residual, .rows = rows, .cols = linear->out,
-                           .depth = linear->in, .weight = linear->weight, .bias = linear->bias, .codec = linear->codec,
+    run_product(&(product){.work = work,
+                           .y = y,
+                           .x = x,
+                           .residual = residual,
+                           .rows = rows,
+                           .cols = linear->out,
+                           .depth = linear->in,
+                           .weight = linear->weight,
+                           .bias = linear->bias,
+                           .codec = linear->codec,
                            .cols_first = !linear->conv1d});
 }
 
-void model_linear_backward_input(const model_work *work, const model_linear *linear, model_rows dx, model_rows dy, size_t rows,
-                                 bool add)
+void model_linear_backward_input(const model_work *work, const model_linear *linear, model_rows dx, model_rows dy,
+                                 size_t rows, bool add)
 {
-    run_product(&(product){.work = work, .y = dx, .x = dy, .rows = rows, .cols = linear->in, .depth = linear->out,
-                           .weight = linear->weight, .codec = linear->codec, .cols_first = linear->conv1d, .add = add});
+    run_product(&(product){.work = work,
+                           .y = dx,
+                           .x = dy,
+                           .rows = rows,
+                           .cols = linear->in,
+                           .depth = linear->out,
+                           .weight = linear->weight,
+                           .codec = linear->codec,
+                           .cols_first = linear->conv1d,
+                           .add = add});
 }
 
 /* ---- c[p, q] = a[rows, p]^T b[rows, q] ---- */
@@ -147,11 +163,16 @@ static void column_sum_task(void *context, size_t index, size_t worker)
         s->sum[col + i] = (float)(s->add ? s->sum[col + i] + sum[i] : sum[i]);
 }
 
-void model_linear_backward_weight(const model_work *work, const model_linear *linear, float *dw, float *db, model_rows dy,
-                                  model_rows x, size_t rows, bool add)
+void model_linear_backward_weight(const model_work *work, const model_linear *linear, float *dw, float *db,
+                                  model_rows dy, model_rows x, size_t rows, bool add)
 {
-    outer o = {.c = dw, .a = linear->conv1d ? x : dy, .b = linear->conv1d ? dy : x, .rows = rows,
-               .p = linear->conv1d ? linear->in : linear->out, .q = linear->conv1d ? linear->out : linear->in, .add = add};
+    outer o = {.c = dw,
+               .a = linear->conv1d ? x : dy,
+               .b = linear->conv1d ? dy : x,
+               .rows = rows,
+               .p = linear->conv1d ? linear->in : linear->out,
+               .q = linear->conv1d ? linear->out : linear->in,
+               .add = add};
     o.high = o.p >= OUTER_WIDE_FROM ? 256 : NARROW;
     lst_pool_run(work->pool, model_tasks(o.p, o.high) * model_tasks(o.q, OUTER_COLS), outer_task, &o);
     if (db) {

@@ -33,10 +33,10 @@ void model_matmul_init(void);
 void model_linear_forward(const model_work *work, const model_linear *linear, model_rows y, model_rows x, size_t rows,
                           model_rows residual);
 /* dx[rows, in] = dy[rows, out] W; with add, +=. */
-void model_linear_backward_input(const model_work *work, const model_linear *linear, model_rows dx, model_rows dy, size_t rows,
-                                 bool add);
+void model_linear_backward_input(const model_work *work, const model_linear *linear, model_rows dx, model_rows dy,
+                                 size_t rows, bool add);
 /* dw = dy^T x in the weight's own layout, db = column sums of dy (NULL: no bias); with add, +=. */
-void model_linear_backward_weight(const model_work *work, const model_linear *linear, float *dw, float *db, model_rows dy,
-                                  model_rows x, size_t rows, bool add);
+void model_linear_backward_weight(const model_work *work, const model_linear *linear, float *dw, float *db,
+                                  model_rows dy, model_rows x, size_t rows, bool add);
 
 #endif

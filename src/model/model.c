@@ -68,7 +68,8 @@ model_embedding model_embedding_of(const model *m)
 
 size_t model_head_tensor(const model *m)
 {
-    return m->arch->tied ? model_tensor_of(m, LST_ROLE_EMBED, -1) : model_tensor_of(m, LST_ROLE_HEAD_W, (int)m->arch->layers);
+    return m->arch->tied ? model_tensor_of(m, LST_ROLE_EMBED, -1)
+                         : model_tensor_of(m, LST_ROLE_HEAD_W, (int)m->arch->layers);
 }
 
 model_norm model_final_norm(const model *m)
@@ -83,7 +84,8 @@ model_norm model_final_norm(const model *m)
 
 model_linear model_head(const model *m)
 {
-    return (model_linear){.weight = m->weight[model_head_tensor(m)], .codec = m->codec, .in = m->arch->hidden, .out = m->arch->vocab};
+    return (model_linear){
+        .weight = m->weight[model_head_tensor(m)], .codec = m->codec, .in = m->arch->hidden, .out = m->arch->vocab};
 }
 
 float *model_input(const model *m, size_t layer, size_t micro)
@@ -155,7 +157,8 @@ static void init_task(void *context, size_t index, size_t worker)
     float values[INIT_ELEMS];
     (void)worker;
     for (size_t i = 0; i < n; i++)
-        values[i] = (float)(j->deviation > 0.0 ? j->deviation * lst__random_normal(j->seed, j->stream, first + i) : j->value);
+        values[i] =
+            (float)(j->deviation > 0.0 ? j->deviation * lst__random_normal(j->seed, j->stream, first + i) : j->value);
     model_store(j->weight, j->codec, first, values, n);
 }
 
@@ -171,16 +174,21 @@ static double deviation_of(const lst_arch *arch, const lst_arch_tensor *tensor)
 
 static bool is_norm_weight(lst_role role)
 {
-    return role == LST_ROLE_NORM1_W || role == LST_ROLE_NORM2_W || role == LST_ROLE_NORMF_W || role == LST_ROLE_Q_NORM ||
-           role == LST_ROLE_K_NORM;
+    return role == LST_ROLE_NORM1_W || role == LST_ROLE_NORM2_W || role == LST_ROLE_NORMF_W ||
+           role == LST_ROLE_Q_NORM || role == LST_ROLE_K_NORM;
 }
 
 void model_init_random(model *m, uint64_t seed)
 {
     for (size_t t = 0; t < m->n_tensors; t++) {
         const lst_arch_tensor *tensor = &m->tensor[t];
-        init_job j = {.weight = m->weight[t], .codec = m->codec, .n = tensor->n_elems, .seed = seed, .stream = t,
-                      .deviation = deviation_of(m->arch, tensor), .value = is_norm_weight(tensor->role) ? 1.0 : 0.0};
+        init_job j = {.weight = m->weight[t],
+                      .codec = m->codec,
+                      .n = tensor->n_elems,
+                      .seed = seed,
+                      .stream = t,
+                      .deviation = deviation_of(m->arch, tensor),
+                      .value = is_norm_weight(tensor->role) ? 1.0 : 0.0};
         lst_pool_run(m->work.pool, model_tasks(j.n, INIT_ELEMS), init_task, &j);
     }
 }
@@ -193,14 +201,16 @@ lst_status model_check_tokens(const model *m, size_t n_micro, size_t *counted, l
     size_t n = 0;
     for (size_t i = 0; i < n_micro * m->rows; i++) {
         if (m->ids[i] < 0 || m->ids[i] >= vocab)
-            return lst__fail(err, LST_ERR_ARGUMENT, "token id %d at micro-batch %zu, position %zu: the vocabulary has ids 0 to %d",
+            return lst__fail(err, LST_ERR_ARGUMENT,
+                             "token id %d at micro-batch %zu, position %zu: the vocabulary has ids 0 to %d",
                              (int)m->ids[i], i / m->rows, i % m->rows, (int)vocab - 1);
         if (m->targets[i] == MODEL_IGNORE)
             continue;
         if (m->targets[i] < 0 || m->targets[i] >= vocab)
-            return lst__fail(err, LST_ERR_ARGUMENT,
-                             "target %d at micro-batch %zu, position %zu: the vocabulary has ids 0 to %d, and %d is not counted",
-                             (int)m->targets[i], i / m->rows, i % m->rows, (int)vocab - 1, MODEL_IGNORE);
+            return lst__fail(
+                err, LST_ERR_ARGUMENT,
+                "target %d at micro-batch %zu, position %zu: the vocabulary has ids 0 to %d, and %d is not counted",
+                (int)m->targets[i], i / m->rows, i % m->rows, (int)vocab - 1, MODEL_IGNORE);
         n++;
     }
     *counted = n;

@@ -96,11 +96,11 @@ LST_MUST_USE lst_status model_logits(model *m, float *logits, lst_error *err);
 typedef struct model_nudge {
     size_t tensor, element;
     double nudge;
-    double weight;                /* before */
-    double loss_before;           /* at the weight as it is */
-    double loss_down, loss_up;    /* at weight - nudge and weight + nudge (as stored: rounded) */
-    double rate;                  /* (loss_up - loss_down) / (what the stored weight really moved) */
-    double backward;              /* the gradient that model_step computed */
+    double weight;             /* before */
+    double loss_before;        /* at the weight as it is */
+    double loss_down, loss_up; /* at weight - nudge and weight + nudge (as stored: rounded) */
+    double rate;               /* (loss_up - loss_down) / (what the stored weight really moved) */
+    double backward;           /* the gradient that model_step computed */
 } model_nudge;
 
 /* Fills in everything but tensor, element and nudge, for micro-batch 0 as filled. Needs a plan with LST_GRAD_KEEP, float32

@@ -29,7 +29,10 @@ static size_t last_row(size_t first, size_t rows)
 
 static norm_job job_of(const model_work *work, const model_norm *norm, size_t rows)
 {
-    return (norm_job){.work = work, .norm = norm, .rows = rows, .weight = model_vector(work, 0, norm->weight, norm->codec, norm->n),
+    return (norm_job){.work = work,
+                      .norm = norm,
+                      .rows = rows,
+                      .weight = model_vector(work, 0, norm->weight, norm->codec, norm->n),
                       .bias = model_vector(work, 1, norm->bias, norm->codec, norm->n)};
 }
 
@@ -66,9 +69,9 @@ static void input_task(void *context, size_t index, size_t worker)
     const model_loops *loops = j->work->loops;
     (void)worker;
     for (size_t r = index * MODEL_TASK_ROWS, end = last_row(r, j->rows); r < end; r++)
-        (j->bias ? loops->layer_norm_backward : loops->rms_norm_backward)(
-            input_row(j, j->out, r), j->dy.data + r * j->dy.stride, input_row(j, j->x, r), j->weight, j->stat + 2 * r,
-            j->norm->n);
+        (j->bias ? loops->layer_norm_backward
+                 : loops->rms_norm_backward)(input_row(j, j->out, r), j->dy.data + r * j->dy.stride,
+                                             input_row(j, j->x, r), j->weight, j->stat + 2 * r, j->norm->n);
 }
 
 /* Sums over rows, a panel of columns a task. */

@@ -30,7 +30,7 @@ void model_norm_forward(const model_work *work, const model_norm *norm, model_ro
                         model_norm_rows rows);
 
 typedef struct model_norm_grads {
-    model_rows dx; /* += gradient of the input */
+    model_rows dx;  /* += gradient of the input */
     float *dw, *db; /* = gradient of weight and bias (db NULL for RMSNorm); += with add */
     bool add;
 } model_norm_grads;

@@ -25,11 +25,11 @@ struct model {
 
     size_t n_tensors;
     lst_arch_tensor *tensor;
-    size_t *index;  /* [(layers + 2) * LST_N_ROLES]: tensor of (layer + 1, role), or SIZE_MAX */
-    void **weight;  /* [n_tensors] */
-    float **sum;    /* [n_tensors]: float32 sums of a step's gradients; NULL without training */
-    void **kept;    /* [n_tensors]: kept gradients (the sums themselves if float32); NULL under LST_GRAD_RELEASE */
-    float **act;    /* [(layers + 1) * accumulation * LST__N_ACTS]; NULL where not kept */
+    size_t *index; /* [(layers + 2) * LST_N_ROLES]: tensor of (layer + 1, role), or SIZE_MAX */
+    void **weight; /* [n_tensors] */
+    float **sum;   /* [n_tensors]: float32 sums of a step's gradients; NULL without training */
+    void **kept;   /* [n_tensors]: kept gradients (the sums themselves if float32); NULL under LST_GRAD_RELEASE */
+    float **act;   /* [(layers + 1) * accumulation * LST__N_ACTS]; NULL where not kept */
     float *scratch[LST__N_SCRATCH];
     int32_t *ids, *targets; /* [accumulation, rows] */
 

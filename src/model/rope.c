@@ -49,10 +49,17 @@ static void rope_task(void *context, size_t index, size_t worker)
                                    j->table + (j->first + r % j->seq) * j->head_dim, j->head_dim, j->sign);
 }
 
-void model_rope(const model_work *work, const float *table, model_rows x, size_t rows, size_t seq, size_t first, size_t heads,
-                size_t head_dim, float sign)
+void model_rope(const model_work *work, const float *table, model_rows x, size_t rows, size_t seq, size_t first,
+                size_t heads, size_t head_dim, float sign)
 {
-    rope_job j = {.work = work, .table = table, .x = x, .rows = rows, .seq = seq, .first = first, .heads = heads,
-                  .head_dim = head_dim, .sign = sign};
+    rope_job j = {.work = work,
+                  .table = table,
+                  .x = x,
+                  .rows = rows,
+                  .seq = seq,
+                  .first = first,
+                  .heads = heads,
+                  .head_dim = head_dim,
+                  .sign = sign};
     lst_pool_run(work->pool, model_tasks(rows, MODEL_TASK_ROWS), rope_task, &j);
 }

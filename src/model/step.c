@@ -78,7 +78,8 @@ static lst_status finish(model *m, size_t tensor, const model_hooks *hooks, lst_
     const void *grad = m->sum[tensor];
     lst_codec codec = LST_CODEC_F32;
     if (m->kept[tensor] && m->recipe->grads != LST_CODEC_F32) {
-        round_job j = {.kept = m->kept[tensor], .sum = m->sum[tensor], .codec = m->recipe->grads, .n = m->tensor[tensor].n_elems};
+        round_job j = {
+            .kept = m->kept[tensor], .sum = m->sum[tensor], .codec = m->recipe->grads, .n = m->tensor[tensor].n_elems};
         lst_pool_run(m->work.pool, model_tasks(j.n, ROUND_ELEMS), round_task, &j);
         grad = m->kept[tensor];
         codec = m->recipe->grads;
@@ -111,8 +112,8 @@ static double loss_phase(model *m, float scale)
     double sum = 0.0;
     model_zero(&m->work, grad_x(m, 0), m->recipe->accumulation * m->rows * m->arch->hidden);
     for (size_t micro = 0; micro < m->recipe->accumulation; micro++)
-        sum += model_loss_run(&loss, model_input(m, m->arch->layers, micro), model_targets(m, micro), m->rows, grad_x(m, micro),
-                              &grads);
+        sum += model_loss_run(&loss, model_input(m, m->arch->layers, micro), model_targets(m, micro), m->rows,
+                              grad_x(m, micro), &grads);
     return sum;
 }
 
@@ -142,7 +143,8 @@ static void embed_backward(model *m)
     if (d_positions)
         model_zero(&m->work, d_positions, m->arch->max_positions * m->arch->hidden);
     for (size_t micro = 0; micro < m->recipe->accumulation; micro++)
-        model_embed_backward(&m->work, &e, d_tokens, d_positions, grad_x(m, micro), model_ids(m, micro), m->rows, m->recipe->seq);
+        model_embed_backward(&m->work, &e, d_tokens, d_positions, grad_x(m, micro), model_ids(m, micro), m->rows,
+                             m->recipe->seq);
 }
 
 static lst_status backward(model *m, const model_hooks *hooks, lst_error *err)
@@ -166,12 +168,14 @@ lst_status model_step(model *m, float loss_scale, const model_hooks *hooks, doub
     if (!m->can_train)
         return lst__fail(err, LST_ERR_STATE, "this model was made from a plan for generation: it cannot train");
     if (m->recipe->grad_mode == LST_GRAD_RELEASE && !(hooks && hooks->on_gradient))
-        return lst__fail(err, LST_ERR_ARGUMENT, "released gradients need an on_gradient hook: their buffer is used again");
+        return lst__fail(err, LST_ERR_ARGUMENT,
+                         "released gradients need an on_gradient hook: their buffer is used again");
     lst_status status = model_check_tokens(m, m->recipe->accumulation, &counted, err);
     if (status != LST_OK)
         return status;
     if (counted == 0)
-        return lst__fail(err, LST_ERR_ARGUMENT, "no target of this step is counted (all are %d): there is no loss", MODEL_IGNORE);
+        return lst__fail(err, LST_ERR_ARGUMENT, "no target of this step is counted (all are %d): there is no loss",
+                         MODEL_IGNORE);
     model_forward(m, m->recipe->accumulation);
     model_enter(m, lst_phase_loss(m->arch->layers));
     double mean = loss_phase(m, (float)((double)loss_scale / (double)counted)) / (double)counted;

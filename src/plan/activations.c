@@ -66,7 +66,8 @@ size_t lst__worker_elems(const lst_arch *arch, const lst_recipe *recipe)
 
 size_t lst__generation_elems(const lst_arch *arch, size_t positions, size_t begin[LST__N_GENERATION_PARTS])
 {
-    const size_t R = LST__GENERATION_ROWS, C = arch->hidden, F = arch->ffn, V = arch->vocab, P = positions, L = arch->layers;
+    const size_t R = LST__GENERATION_ROWS, C = arch->hidden, F = arch->ffn, V = arch->vocab, P = positions,
+                 L = arch->layers;
     const size_t A = arch->heads * arch->head_dim, G = arch->kv_heads * arch->head_dim;
     const size_t raw = arch->qk_norm, gated = !arch->gelu_mlp;
     const size_t elems[LST__N_GENERATION_PARTS] = {
@@ -157,7 +158,10 @@ static lst_status add_acts(lst_plan *plan, size_t layer, size_t micro, lst_error
     for (size_t a = 0; a < LST__N_ACTS; a++) {
         if (layer == layers ? a != LST__ACT_INPUT : !lst__act_kept(plan->recipe.activations, (lst__act)a))
             continue;
-        lst_buffer b = {.bucket = LST_BUCKET_ACTIVATIONS, .kind = LST_BUFFER_ACT, .layer = (int)layer, .index = micro * LST__N_ACTS + a};
+        lst_buffer b = {.bucket = LST_BUCKET_ACTIVATIONS,
+                        .kind = LST_BUFFER_ACT,
+                        .layer = (int)layer,
+                        .index = micro * LST__N_ACTS + a};
         life_of(&b, layers, layer, (lst__act)a);
         snprintf(b.name, sizeof b.name, "layer %zu, micro-batch %zu: %s", layer, micro, act_name[a]);
         lst_status status = add(plan, b, lst__act_elems(&plan->arch, &plan->recipe, (lst__act)a), err);
@@ -201,10 +205,12 @@ static lst_status add_scratch(lst_plan *plan, bool generates_only, lst_error *er
 #undef LST_X
     };
     for (size_t i = 0; i < LST__SCRATCH_FORWARD; i++) {
-        bool for_steps = i != LST__SCRATCH_ROTATION && i != LST__SCRATCH_WORKER && i != LST__SCRATCH_VECTORS && i != LST__SCRATCH_GENERATION;
+        bool for_steps = i != LST__SCRATCH_ROTATION && i != LST__SCRATCH_WORKER && i != LST__SCRATCH_VECTORS &&
+                         i != LST__SCRATCH_GENERATION;
         if (generates_only && for_steps)
             continue;
-        lst_buffer b = {.bucket = list[i].bucket, .kind = LST_BUFFER_SCRATCH, .layer = -1, .index = i, .last_phase = list[i].last};
+        lst_buffer b = {
+            .bucket = list[i].bucket, .kind = LST_BUFFER_SCRATCH, .layer = -1, .index = i, .last_phase = list[i].last};
         b.first_phase = generates_only ? LOAD : list[i].first;
         snprintf(b.name, sizeof b.name, "%s", list[i].name);
         lst_status status = add(plan, b, lst__scratch_elems(&plan->arch, &plan->recipe, (lst__scratch)i), err);
@@ -218,8 +224,12 @@ static lst_status add_data(lst_plan *plan, lst_error *err)
 {
     static const char *const names[] = {"token ids", "targets"};
     for (size_t i = LST__DATA_IDS; i <= LST__DATA_TARGETS; i++) {
-        lst_buffer b = {.bucket = LST_BUCKET_DATA, .kind = LST_BUFFER_DATA, .layer = -1, .index = i,
-                        .first_phase = lst_phase_load(), .last_phase = lst_phase_save(plan->arch.layers)};
+        lst_buffer b = {.bucket = LST_BUCKET_DATA,
+                        .kind = LST_BUFFER_DATA,
+                        .layer = -1,
+                        .index = i,
+                        .first_phase = lst_phase_load(),
+                        .last_phase = lst_phase_save(plan->arch.layers)};
         snprintf(b.name, sizeof b.name, "%s", names[i]);
         lst_status status = add(plan, b, plan->recipe.accumulation * plan->recipe.batch * plan->recipe.seq, err);
         if (status != LST_OK)
@@ -241,8 +251,8 @@ lst_status lst__plan_activations(lst_plan *plan, lst_error *err)
     return status == LST_OK ? add_data(plan, err) : status;
 }
 
-lst_status lst__plan_generation(lst_plan **out, const lst_arch *arch, lst_weight_form form, size_t positions, size_t threads,
-                                lst_error *err)
+lst_status lst__plan_generation(lst_plan **out, const lst_arch *arch, lst_weight_form form, size_t positions,
+                                size_t threads, lst_error *err)
 {
     lst_recipe recipe;
     lst_recipe_default(&recipe);
