@@ -25,8 +25,17 @@ static void f32_to_bf16(const float *restrict in, uint16_t *restrict out, size_t
 static void f32_to_bf16_stochastic(const float *restrict in, uint16_t *restrict out, size_t n, lst__rounding_key key,
                                    uint32_t first)
 {
-    for (size_t i = 0; i < n; i++)
-        out[i] = lst__bf16_stochastic(in[i], lst__rounding_bits(key, first + (uint32_t)i));
+    size_t i = 0;
+    for (; i < n && (first + (uint32_t)i) % LST__DRAW_GROUP != 0; i++)
+        out[i] = lst__bf16_stochastic(in[i], lst__rounding_draw(key, first + (uint32_t)i));
+    for (; i + LST__DRAW_GROUP <= n; i += LST__DRAW_GROUP) {
+        uint32_t draw[LST__DRAW_GROUP];
+        lst__rounding_draw_group(key, first + (uint32_t)i, draw);
+        for (size_t j = 0; j < LST__DRAW_GROUP; j++)
+            out[i + j] = lst__bf16_stochastic(in[i + j], draw[j]);
+    }
+    for (; i < n; i++)
+        out[i] = lst__bf16_stochastic(in[i], lst__rounding_draw(key, first + (uint32_t)i));
 }
 
 static void f16_to_f32(const uint16_t *restrict in, float *restrict out, size_t n)

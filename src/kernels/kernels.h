@@ -36,7 +36,7 @@ typedef struct lst__kernels {
     /* ---- conversions (body_convert.h; f16 overwritten by isa_f16c.c where the CPU has it) ---- */
     void (*bf16_to_f32)(const uint16_t *in, float *out, size_t n);
     void (*f32_to_bf16)(const float *in, uint16_t *out, size_t n);
-    /* Element i draws lst__rounding_bits(key, first + i). */
+    /* Element i draws lst__rounding_draw(key, first + i). */
     void (*f32_to_bf16_stochastic)(const float *in, uint16_t *out, size_t n, lst__rounding_key key, uint32_t first);
     void (*f16_to_f32)(const uint16_t *in, float *out, size_t n);
     void (*f32_to_f16)(const float *in, uint16_t *out, size_t n);

@@ -24,14 +24,14 @@ static inline uint16_t lst__bf16_from_f32(float x)
     return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
 }
 
-/* Stochastic rounding with 16 uniform random bits (the low half of `random`): x goes up in magnitude with probability
+/* Stochastic rounding with 16 uniform random bits `draw`: x goes up in magnitude with probability
  * (low 16 bits of x) / 65536, which is its distance to the lower neighbour, so the expected value is x exactly. Infinity
  * and NaN pass. A finite number never becomes infinite: between the largest bf16 and the largest float32 it rounds down. */
-static inline uint16_t lst__bf16_stochastic(float x, uint32_t random)
+static inline uint16_t lst__bf16_stochastic(float x, uint32_t draw)
 {
     uint32_t bits = lst__bits_of_f32(x);
     uint32_t magnitude = bits & 0x7fffffffu;
-    uint32_t rounded = (magnitude + (random & 0xffffu)) >> 16;
+    uint32_t rounded = (magnitude + (draw & 0xffffu)) >> 16;
     uint32_t kept = rounded > 0x7f7fu ? 0x7f7fu : rounded;
     uint32_t special = (magnitude >> 16) | (magnitude > 0x7f800000u ? 0x40u : 0u);
     uint32_t sign = (bits >> 16) & 0x8000u;
