@@ -106,6 +106,14 @@ void lst__map_close(lst_map *map)
     *map = (lst_map){0};
 }
 
+void lst__map_forget(const void *from, size_t n_bytes)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)from + page - 1) / page * page, end = ((uintptr_t)from + n_bytes) / page * page;
+    if (begin < end)
+        (void)madvise((void *)begin, end - begin, MADV_DONTNEED); /* advice: nothing depends on it */
+}
+
 bool lst__is_dir(const char *path)
 {
     struct stat info;
