@@ -15,6 +15,7 @@ static const struct {
     kind_fn *check;
 } kinds[] = {
     {"float_formats", kind_float_formats},
+    {"gguf_blocks", kind_gguf_blocks},
 };
 
 static void check_file(const char *folder, const char *file)

@@ -23,5 +23,6 @@ void *kind_array(const golden_file *g, const char *name, const char *dtype, size
 
 typedef void kind_fn(const golden_file *g, const char *folder, const char *file);
 kind_fn kind_float_formats;
+kind_fn kind_gguf_blocks;
 
 #endif
