@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * leanstep plan: what a run takes, when its peak comes, whether it fits, and what to change if it does not.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "cli/args.h"
+#include "cli/commands.h"
+#include "cli/model_arg.h"
+#include "cli/plan_print.h"
+#include "cli/print.h"
+#include "cli/recipe_options.h"
+
+static const cli_option model_options[] = {
+    {"params", CLI_COUNT, "N", NULL, "plan N parameters of unknown shape: 7e9, 124M, 1.5B"},
+    {"memory", CLI_SIZE, "SIZE", NULL, "the memory the run may take [what is available now, less 64 MiB + 2 %]"},
+    {NULL, CLI_FLAG, NULL, NULL, NULL}};
+
+static const cli_option output_options[] = {
+    {"json", CLI_FLAG, NULL, NULL, "print the plan as JSON (docs/formats.md describes it)"},
+    {"buffers", CLI_FLAG, NULL, NULL, "list every buffer: offset, bytes, codec, bucket, life"},
+    {"table", CLI_CHOICE, "optimizers", NULL, "compare optimizers and precisions side by side"},
+    {NULL, CLI_FLAG, NULL, NULL, NULL}};
+
+typedef struct request {
+    const cli_args *args;
+    const char *model; /* NULL: params */
+    lst_arch arch;
+    uint64_t n_params;
+    lst_recipe recipe;
+    cli_assumed assumed;
+    uint64_t limit_bytes;
+    char limit_from[120];
+} request;
+
+static const lst_arch *arch_of(const request *q)
+{
+    return q->model ? &q->arch : NULL;
+}
+
+static lst_status make_plan(const request *q, const lst_recipe *recipe, lst_plan **out, lst_error *err)
+{
+    return q->model ? lst_plan_create(out, &q->arch, recipe, err)
+                    : lst_plan_create_params(out, q->n_params, recipe, err);
+}
+
+static lst_status read_limit(request *q, lst_error *err)
+{
+    lst_memory_limit found;
+    if (cli_given(q->args, "memory")) {
+        q->limit_bytes = cli_count(q->args, "memory");
+        snprintf(q->limit_from, sizeof q->limit_from, "--memory");
+        return LST_OK;
+    }
+    lst_status status = lst__memory_limit(&found, err);
+    if (status != LST_OK)
+        return status;
+    /* The program itself, its libraries and what the system rounds up: the margin a measured run is held to. */
+    uint64_t margin = ((uint64_t)64 << 20) + found.available_bytes / 50;
+    q->limit_bytes = found.available_bytes > margin ? found.available_bytes - margin : 0;
+    snprintf(q->limit_from, sizeof q->limit_from, "available now (%s), less 64 MiB + 2 %% for the program itself",
+             found.limited_by);
+    return LST_OK;
+}
+
+static lst_status refuse_shape_options(const cli_args *args, lst_error *err)
+{
+    static const char *const names[] = {"activations", "batch", "seq", "accumulation", "loss-chunk", "threads"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (cli_given(args, names[i]))
+            return lst__fail(
+                err, LST_ERR_ARGUMENT,
+                "--%s has no effect with --params: activations need the model's shape. Give a MODEL instead", names[i]);
+    return LST_OK;
+}
+
+static lst_status read_request(const cli_args *args, request *q, lst_error *err)
+{
+    memset(q, 0, sizeof *q);
+    q->args = args;
+    q->model = args->n_positionals ? args->positionals[0] : NULL;
+    if (!q->model == !cli_given(args, "params"))
+        return lst__fail(err, LST_ERR_ARGUMENT,
+                         q->model ? "MODEL and --params are given; give one" : "give a MODEL, or --params N");
+    lst_status status = q->model ? cli_model_arch(q->model, &q->arch, err) : refuse_shape_options(args, err);
+    if (status != LST_OK)
+        return status;
+    q->n_params = q->model ? lst_arch_params(&q->arch) : cli_count(args, "params");
+    status = cli_recipe(args, arch_of(q), &q->recipe, &q->assumed, err);
+    if (status == LST_OK && cli_given(args, "json") && (cli_given(args, "buffers") || cli_given(args, "table")))
+        status = lst__fail(err, LST_ERR_ARGUMENT,
+                           "--json with --buffers or --table: only the plan itself is written as JSON; give one");
+    return status == LST_OK ? read_limit(q, err) : status;
+}
+
+/* ---- every optimizer in every precision ---- */
+
+static lst_status print_table_row(const request *q, lst_rule rule, lst_weight_form form, lst_error *err)
+{
+    char binary[32];
+    lst_plan *plan = NULL;
+    lst_recipe r = q->recipe;
+    r.rule = rule;
+    lst_hyper_default(rule, &r.hyper);
+    r.weights = form;
+    r.grads = r.grad_mode == LST_GRAD_KEEP ? lst_weight_form_codec(form) : LST_CODEC_F32;
+    r.loss_scale = r.grads == LST_CODEC_F16;
+    lst_status status = make_plan(q, &r, &plan, err);
+    if (status != LST_OK)
+        return status;
+    double n = (double)plan->n_params;
+    const uint64_t *b = plan->bucket_bytes;
+    double weights = (double)b[LST_BUCKET_WEIGHTS] / n, master = (double)b[LST_BUCKET_MASTER] / n;
+    double gradients = r.grad_mode == LST_GRAD_KEEP ? (double)lst_codec_bytes(r.grads, 1) : 0;
+    double moments = (double)plan->optimizer_state_bytes / n - master;
+    printf("  %-9s %-13s %7.4g %9.4g %7.4g %8.4g %6.4g  %14s\n", lst_rule_name(rule), lst_weight_form_name(form),
+           weights, gradients, master, moments, (double)plan->fixed_bytes / n,
+           cli_print_binary(binary, sizeof binary, q->model ? plan->arena_bytes : plan->fixed_bytes));
+    lst_plan_destroy(plan);
+    return LST_OK;
+}
+
+static lst_status print_table(const request *q, lst_error *err)
+{
+    static const lst_weight_form forms[] = {LST_WEIGHT_F32, LST_WEIGHT_BF16_MASTER, LST_WEIGHT_F16_MASTER,
+                                            LST_WEIGHT_SPLIT32};
+    lst_status status = LST_OK;
+    printf("Bytes a parameter, by optimizer and precision (fp32 is f32, bf16 is bf16+master, fp16 is f16+master):\n\n");
+    printf("  %-9s %-13s %7s %9s %7s %8s %6s  %14s\n", "optimizer", "weights", "weights", "gradients", "master",
+           "moments", "total", q->model ? "arena" : "in all");
+    for (int rule = 0; rule < LST_N_RULES; rule++)
+        for (size_t f = 0; f < sizeof forms / sizeof forms[0] && status == LST_OK; f++)
+            status = print_table_row(q, (lst_rule)rule, forms[f], err);
+    printf("\n");
+    return status;
+}
+
+/* ---- the verdict ---- */
+
+static void print_command(const request *q, const lst_recipe *recipe)
+{
+    char line[600];
+    cli_recipe_line(recipe, arch_of(q), line, sizeof line);
+    printf("  leanstep plan ");
+    if (q->model)
+        printf("%s", q->model);
+    else
+        printf("--params %" PRIu64, q->n_params);
+    printf("%s", line);
+    if (cli_given(q->args, "memory"))
+        printf(" --memory %s", cli_text(q->args, "memory"));
+    printf("\n");
+}
+
+#define MAX_LEVERS 16
+
+static lst_status print_levers(const lst_plan *plan, lst_error *err)
+{
+    lst_lever levers[MAX_LEVERS];
+    size_t n = MAX_LEVERS;
+    lst_status status = lst_plan_levers(plan, levers, &n, err);
+    if (status != LST_OK || n == 0)
+        return status;
+    printf("\nWhat would help, each alone, most bytes first:\n\n  %11s  %11s  %-28s %s\n", "saves", "then", "option",
+           "what it does; its price");
+    for (size_t i = 0; i < n; i++) {
+        char saves[32], then[32];
+        printf("  %11s  %11s  %-28s %s; %s\n", cli_print_binary(saves, sizeof saves, levers[i].saves),
+               cli_print_binary(then, sizeof then, levers[i].arena_bytes), levers[i].option, levers[i].what,
+               levers[i].price);
+    }
+    return LST_OK;
+}
+
+static lst_status print_verdict(const request *q, const lst_plan *plan, lst_error *err)
+{
+    char limit[100], rest[100];
+    bool fits = plan->arena_bytes <= q->limit_bytes;
+    uint64_t difference = fits ? q->limit_bytes - plan->arena_bytes : plan->arena_bytes - q->limit_bytes;
+    printf("\n%s %s: %s; %s %s.\n", fits ? "Fits in" : "Does not fit in",
+           cli_print_bytes(limit, sizeof limit, q->limit_bytes), q->limit_from,
+           cli_print_bytes(rest, sizeof rest, difference), fits ? "to spare" : "too much");
+    if (fits)
+        return LST_OK;
+    lst_status status = print_levers(plan, err);
+    if (status != LST_OK)
+        return status;
+    lst_recipe fitting;
+    lst_error why;
+    if (lst_plan_fit(plan, q->limit_bytes, &fitting, &why) == LST_OK)
+        printf("\nThis fits:\n");
+    else
+        printf("\nNo: %s. The smallest:\n", why.message);
+    print_command(q, &fitting);
+    return LST_OK;
+}
+
+static lst_status print_json(const request *q, const lst_plan *plan, lst_error *err)
+{
+    json_t *object = cli_plan_json(plan, q->model, &q->assumed, q->limit_bytes, q->limit_from);
+    int failed = object ? json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : -1;
+    json_decref(object);
+    printf("\n");
+    return failed ? lst__fail(err, LST_ERR_IO, "the plan could not be written as JSON") : LST_OK;
+}
+
+static lst_status print_all(const request *q, const lst_plan *plan, lst_error *err)
+{
+    bool choose = !q->model && !cli_given(q->args, "optimizer") && !cli_given(q->args, "precision") &&
+                  !cli_given(q->args, "weights");
+    lst_status status = LST_OK;
+    if (cli_given(q->args, "table") || choose)
+        status = print_table(q, err);
+    if (status != LST_OK)
+        return status;
+    if (q->model)
+        printf("%s: ", q->model);
+    cli_print_plan(stdout, plan);
+    if (cli_flag(q->args, "buffers"))
+        cli_print_buffers(stdout, plan);
+    printf("\n");
+    if (!q->model)
+        printf("Activations, loss and workspace need the model's shape: give a config.json or a name instead of "
+               "--params.\n");
+    cli_print_assumed(stdout, &q->assumed);
+    return print_verdict(q, plan, err);
+}
+
+static int run(const cli_args *args)
+{
+    static request q;
+    lst_plan *plan = NULL;
+    lst_error err;
+    lst_status status = read_request(args, &q, &err);
+    if (status == LST_OK)
+        status = make_plan(&q, &q.recipe, &plan, &err);
+    if (status == LST_OK)
+        status = cli_flag(args, "json") ? print_json(&q, plan, &err) : print_all(&q, plan, &err);
+    int result = status != LST_OK ? cli_fail(args, &err) : plan->arena_bytes <= q.limit_bytes ? CLI_OK : CLI_FAILED;
+    lst_plan_destroy(plan);
+    return result;
+}
+
+const cli_command cli_command_plan = {
+    .name = "plan",
+    .summary = "what a training run takes, byte for byte, and whether it fits",
+    .positionals = "MODEL | --params N  [options]",
+    .max_positionals = 1,
+    .examples = "  leanstep plan --params 7e9                          every optimizer and precision\n"
+                "  leanstep plan --params 7e9 --precision bf16 --optimizer adamw\n"
+                "  leanstep plan gpt2 --memory 2GiB                    does GPT-2 train in 2 GiB?\n"
+                "  leanstep plan ./my-model --batch 4 --seq 1024 --json\n",
+    .text = "MODEL is a config.json, a folder that holds one, or one of: demo, gpt2, smollm2-135m, qwen2.5-0.5b,\n"
+            "qwen2.5-1.5b, llama-3.2-1b. The run `leanstep train` starts takes exactly the bytes planned here.\n",
+    .tables = {{"Model and memory", model_options}, {"Recipe", cli_recipe_options}, {"Output", output_options}},
+    .run = run,
+};
