@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A PyTorch run priced: checks, symbols, sums, phases, lines.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "plan/torch.h"
+
+void lst_torch_run_default(lst_torch_run *out)
+{
+    *out = (lst_torch_run){
+        .batch = 1,
+        .seq = 512,
+        .accumulation = 1,
+        .optim = LST_TORCH_ADAMW,
+        .lora_rank = 8,
+        .loss_chunks = 8,
+        .optim_rank = 128,
+        .blocks = 1,
+        .ranks = 1,
+        .tensor_parallel = 1,
+    };
+}
+
+lst_status lst_torch_optim_find(const char *name, lst_torch_optim *out, lst_error *err)
+{
+    static const char *const names[] = {
+#define LST_X(id, text, what) text,
+        LST_TORCH_OPTIM_LIST(LST_X)
+#undef LST_X
+    };
+    char list[400] = "";
+    for (size_t i = 0; i < LST_N_TORCH_OPTIMS; i++) {
+        if (strcmp(names[i], name) == 0) {
+            *out = (lst_torch_optim)i;
+            return LST_OK;
+        }
+        const size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+    }
+    return lst__fail(err, LST_ERR_ARGUMENT, "\"%.60s\" is no optimizer of the PyTorch estimate; there are %s", name,
+                     list);
+}
+
+static bool counted_family(const lst_shape *s)
+{
+    switch (s->family) {
+    case LST_SHAPE_GPT2:
+    case LST_SHAPE_LLAMA:
+    case LST_SHAPE_MISTRAL:
+    case LST_SHAPE_QWEN2:
+    case LST_SHAPE_QWEN3:
+    case LST_SHAPE_PHI3:
+    case LST_SHAPE_GEMMA:
+    case LST_SHAPE_GEMMA2:
+    case LST_SHAPE_GEMMA3:
+        return s->moe.experts == 0;
+    default:
+        return false;
+    }
+}
+
+static lst_status check_sizes(const lst_torch_run *run, lst_error *err)
+{
+    const struct {
+        const char *option;
+        size_t value, limit;
+    } sizes[] = {
+        {"batch", run->batch, (size_t)1 << 24},
+        {"sequence", run->seq, (size_t)1 << 28},
+        {"accumulation", run->accumulation, (size_t)1 << 24},
+        {"ranks", run->ranks, (size_t)1 << 20},
+        {"tensor parallel", run->tensor_parallel, (size_t)1 << 12},
+        {"loss chunks", run->loss_chunks, (size_t)1 << 20},
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        if (sizes[i].value < 1 || sizes[i].value > sizes[i].limit)
+            return lst__fail(err, LST_ERR_ARGUMENT, "%s is %zu; it must be 1 to %zu", sizes[i].option, sizes[i].value,
+                             sizes[i].limit);
+    }
+    return LST_OK;
+}
+
+static lst_status check(const lst_torch_run *run, lst_error *err)
+{
+    const lst_status status = check_sizes(run, err);
+    if (status != LST_OK)
+        return status;
+    if (!counted_family(&run->shape))
+        return lst__fail(err, LST_ERR_UNSUPPORTED,
+                         "the parameters of a \"%s\" model can be counted, but not what PyTorch keeps of its layers; "
+                         "counted are gpt2, llama, mistral, qwen2, qwen3, phi3, gemma, gemma2, gemma3_text",
+                         lst_shape_family_name(run->shape.family));
+    if (run->shape.layers == 0 || run->shape.hidden == 0 || run->shape.vocab == 0)
+        return lst__fail(err, LST_ERR_ARGUMENT, "the shape has no layers, width or vocabulary; give a model");
+    if (run->lora && (run->lora_rank == 0 || run->lora_rank > 65536))
+        return lst__fail(err, LST_ERR_ARGUMENT, "the adapters' rank is %zu; it must be 1 to 65536", run->lora_rank);
+    if (!run->lora && (run->base != LST_TORCH_BASE_PLAIN || run->dora || run->lora_dropout > 0))
+        return lst__fail(err, LST_ERR_ARGUMENT,
+                         "a quantized base, DoRA and adapter dropout have no effect without adapters; name their "
+                         "targets");
+    if (run->release_grads && (run->accumulation > 1 || run->keep_grads))
+        return lst__fail(err, LST_ERR_ARGUMENT,
+                         "gradients cannot be released in backward and kept for accumulation; choose one");
+    return LST_OK;
+}
+
+static void set_symbols(lst__torch *c, const lst_torch_run *run)
+{
+    const lst_shape *s = &run->shape;
+    *c = (lst__torch){.run = run, .B = run->batch, .T = run->seq, .h = s->hidden, .a = s->heads, .d = s->head_dim};
+    c->t = c->B * c->T;
+    c->q = c->a * c->d;
+    c->kv = s->kv_heads * c->d;
+    c->i = s->ffn;
+    c->V = s->vocab;
+    c->L = s->layers;
+    c->r = run->lora_rank;
+    c->autocast = run->dtype == LST_TORCH_AUTOCAST;
+    c->weight = run->dtype == LST_TORCH_BFLOAT16 ? 2 : 4;
+    c->compute = run->dtype == LST_TORCH_FLOAT32 ? 4 : 2;
+    c->stream = c->weight;
+    c->adapter = run->lora_bfloat16 ? 2 : 4;
+    c->lora = run->lora != 0;
+    c->gpt2 = s->family == LST_SHAPE_GPT2;
+    c->dropout = run->dropout > 0;
+    c->eager = run->attention == LST_TORCH_EAGER;
+}
+
+static uint64_t loss_kept(const lst__torch *c)
+{
+    const uint64_t tV = c->t * c->V;
+    /* log-probabilities, shifted labels, the loss, its divisor */
+    const uint64_t labels = lst__torch_label_bytes(c) + 8 + (c->run->accumulation > 1 ? 8 : 0);
+    switch (c->run->loss) {
+    case LST_TORCH_LOSS_UPCAST:
+        return 4 * tV + labels + lst__torch_held_output(c);
+    case LST_TORCH_LOSS_PLAIN:
+        return c->compute * tV + labels + lst__torch_held_output(c);
+    case LST_TORCH_LOSS_CHUNKED:
+        return labels;
+    default: /* the fused kernel makes the gradients of hidden state and head in forward */
+        return c->compute * c->t * c->h + (c->lora ? 0 : c->weight * c->V * c->h);
+    }
+}
+
+static void add_line(lst_estimate *e, const char *bucket, uint64_t bytes, const char *what, const char *formula)
+{
+    if (bytes == 0 || e->n_lines == LST_ESTIMATE_MAX_LINES)
+        return;
+    lst_estimate_line *line = &e->lines[e->n_lines++];
+    line->bucket = bucket;
+    line->bytes = bytes;
+    snprintf(line->what, sizeof line->what, "%s", what);
+    snprintf(line->formula, sizeof line->formula, "%s", formula);
+}
+
+static void add_kept_lines(lst_estimate *e, const lst__torch *c, const lst__kept *layer, const lst__kept *outside)
+{
+    char formula[96];
+    for (size_t i = 0; i < layer->n; i++) {
+        snprintf(formula, sizeof formula, "%zu layers x %llu", c->run->checkpoint ? (size_t)1 : (size_t)c->L,
+                 (unsigned long long)layer->item[i].bytes);
+        add_line(e, "activations", layer->item[i].bytes * (c->run->checkpoint ? 1 : c->L), layer->item[i].what,
+                 formula);
+    }
+    for (size_t i = 0; i < outside->n; i++)
+        add_line(e, "activations", outside->item[i].bytes, outside->item[i].what, "once");
+}
+
+static uint64_t buffer_bytes(const lst__torch *c)
+{
+    return c->gpt2 ? 0 : 4 * c->d; /* two vectors of head_dim / 2 rotary frequencies */
+}
+
+static void sum_layers(const lst__torch *c, const lst__trainables *trainable, lst_estimate *e, lst__torch_sums *s)
+{
+    lst__kept layer, first, outside;
+    lst__torch_layer(c, false, &layer);
+    lst__torch_layer(c, c->lora && !c->run->checkpoint, &first);
+    lst__torch_outside(c, &outside);
+    s->layer = layer.bytes;
+    s->first_layer = first.bytes;
+    s->outside = outside.bytes;
+    s->loss = loss_kept(c);
+    /* non-reentrant checkpointing keeps the layer's input, wrapped numbers, and the CPU generator's state of 5,056 bytes */
+    s->checkpoint = c->stream * c->t * c->h + layer.scalar_bytes + (c->run->gpu ? 0 : 5056);
+    s->grads = (c->lora ? c->adapter : c->weight) * trainable->elems;
+    s->layer_grads = (c->lora ? c->adapter : c->weight) * trainable->in_layer;
+    e->layer_bytes = layer.bytes;
+    add_kept_lines(e, c, &layer, &outside);
+}
+
+static void price(const lst__torch *c, const lst__trainables *trainable, lst_estimate *e)
+{
+    lst__torch_sums s = {0};
+    lst__state_bytes state;
+    sum_layers(c, trainable, e, &s);
+    lst__torch_state(c, trainable, &state);
+    e->params = lst_shape_params(&c->run->shape) + (c->lora ? trainable->elems : 0);
+    e->trainable = trainable->elems;
+    e->weight_bytes = lst__torch_weight_bytes(c, trainable);
+    e->buffer_bytes = buffer_bytes(c);
+    e->after_load = e->weight_bytes + e->buffer_bytes;
+    e->input_bytes = (c->run->pad_mask ? 24 : 16) * c->t;
+    e->grad_bytes = s.grads;
+    e->state_bytes = state.state + state.tables;
+    e->kept_bytes = lst__torch_layers_kept(c, &s) + s.outside;
+    const bool accumulates = c->run->accumulation > 1;
+    s.start = e->after_load + e->input_bytes + state.setup;
+    s.held = accumulates ? s.grads : 0;
+    lst__torch_phases(c, &s, state.first, state.state, &e->first);
+    s.start += state.state;
+    s.held = accumulates || c->run->keep_grads ? s.grads : 0;
+    lst__torch_phases(c, &s, state.temporary, 0, &e->steady);
+    if (c->run->keep_grads)
+        e->steady.start += s.grads;
+    e->sum_bytes = s.start + s.grads + e->kept_bytes + s.loss + 8 * c->t * c->V + state.temporary;
+}
+
+lst_status lst_torch_estimate(lst_estimate **out, const lst_torch_run *run, lst_error *err)
+{
+    lst_status status = check(run, err);
+    if (status != LST_OK)
+        return status;
+    lst_estimate *estimate = lst__alloc(1, sizeof *estimate);
+    if (!estimate)
+        return lst__fail_memory(err, "an estimate", sizeof *estimate);
+    lst__trainables trainable;
+    status = lst__torch_trainables(run, &trainable, err);
+    if (status != LST_OK) {
+        lst__free(estimate);
+        return status;
+    }
+    lst__torch c;
+    set_symbols(&c, run);
+    price(&c, &trainable, estimate);
+    lst__free(trainable.item);
+    *out = estimate;
+    return LST_OK;
+}
+
+void lst_estimate_destroy(lst_estimate *estimate)
+{
+    lst__free(estimate);
+}
