@@ -29,6 +29,12 @@ extern "C" {
     X(EXP_AVG, "exp_avg", 1)                \
     X(EXP_AVG_SQ, "exp_avg_sq", 1)          \
     X(MAX_EXP_AVG_SQ, "max_exp_avg_sq", 1)  \
+    X(EXP_AVG_SQ_ROW, "exp_avg_sq_row", 1)  \
+    X(EXP_AVG_SQ_COL, "exp_avg_sq_col", 1)  \
+    X(SQUARE_AVG, "square_avg", 1)          \
+    X(GRAD_AVG, "grad_avg", 1)              \
+    X(Z, "z", 1)                            \
+    X(AVERAGING, "averaging", 1)            \
     X(ACTIVATIONS, "activations", 0)        \
     X(LOSS, "loss", 0)                      \
     X(WORKSPACE, "workspace", 0)            \

@@ -32,12 +32,21 @@ extern "C" {
 #endif
 
 /* X(identifier, name on the command line and in files) */
-#define LST_RULE_LIST(X)     \
-    X(SGD, "sgd")            \
-    X(MOMENTUM, "momentum")  \
-    X(NESTEROV, "nesterov")  \
-    X(ADAM, "adam")          \
-    X(ADAMW, "adamw")
+#define LST_RULE_LIST(X)                    \
+    X(SGD, "sgd")                           \
+    X(MOMENTUM, "momentum")                 \
+    X(NESTEROV, "nesterov")                 \
+    X(ADAM, "adam")                         \
+    X(ADAMW, "adamw")                       \
+    X(LION, "lion")                         \
+    X(RMSPROP, "rmsprop")                   \
+    X(LARS, "lars")                         \
+    X(LAMB, "lamb")                         \
+    X(ADAFACTOR, "adafactor")               \
+    X(ADAFACTOR_TORCH, "adafactor-torch")   \
+    X(MUON, "muon")                         \
+    X(ADAM_MINI, "adam-mini")               \
+    X(SCHEDULE_FREE, "schedule-free-adamw")
 
 typedef enum lst_rule {
 #define LST_X(id, name) LST_RULE_##id,
@@ -54,12 +63,39 @@ LST_API LST_MUST_USE lst_status lst_rule_find(const char *name, lst_rule *out, l
  * lst_hyper_default: an option without effect is an error. */
 typedef struct lst_hyper {
     double lr;
-    double beta1, beta2, eps;    /* adam, adamw */
-    double momentum, dampening;  /* momentum, nesterov */
-    double weight_decay;         /* decoupled for adamw, added to the gradient (L2) for the others */
+    double beta1, beta2, eps;    /* the Adams, lion (no eps), lamb; adafactor: beta1 0 is no first moment, eps is added to g*g
+                                    (adafactor-torch: its square is the least second moment); rmsprop, muon: eps */
+    double momentum, dampening;  /* momentum; nesterov, rmsprop, lars, muon (no dampening) */
+    double weight_decay;         /* added to the gradient (L2) for sgd, momentum, nesterov, adam, rmsprop, lars, lamb (to the
+                                    direction there); decoupled for the others */
+    double alpha;                /* rmsprop: what the second moment keeps */
+    double trust_coefficient;    /* lars */
+    double eps2;                 /* adafactor: the least root mean square of a tensor's weights that a step is scaled by */
+    double beta2_decay;          /* adafactor: 1 - beta2 of step t is t^beta2_decay; at most 0 */
+    double clip_threshold;       /* adafactor: root mean square of an update beyond which it is scaled down */
+    double ns_steps;             /* muon: Newton-Schulz iterations, a whole number */
+    double ns_a, ns_b, ns_c;     /* muon: their coefficients */
+    double warmup_steps;         /* schedule-free-adamw: a whole number; its only schedule */
+    double r, weight_lr_power;   /* schedule-free-adamw: weight of step k in the average is k^r * lr^weight_lr_power */
     bool amsgrad;                /* adam, adamw: one more slot, max_exp_avg_sq */
-    bool maximize;
+    bool maximize;               /* sgd, momentum, nesterov, adam, adamw, lion, rmsprop, adafactor-torch */
+    bool centered;               /* rmsprop: one more slot, grad_avg */
+    bool exclude_1d;             /* lars, lamb: tensors of at most one dimension take no decay and no trust ratio */
+    bool scale_parameter;        /* adafactor: the rate is multiplied by the root mean square of the weights */
+    bool relative_step;          /* adafactor: the rate is min(1e-2, 1/sqrt(t)) instead of lr, which must be left alone */
+    bool warmup_init;            /* adafactor with relative_step: min(1e-6*t, 1/sqrt(t)) */
+    bool nesterov;               /* muon */
+    bool match_rms;              /* muon: steps of the size of AdamW's, so that both take the same lr */
+    bool adamw;                  /* muon: this group's matrices are stepped by AdamW (embeddings, head); what is no matrix always is */
 } lst_hyper;
+
+/* X(field): all numbers and all switches of lst_hyper, for code that saves, loads or shows them. lr comes first. */
+#define LST_HYPER_NUMBER_LIST(X)                                                                                        \
+    X(lr) X(beta1) X(beta2) X(eps) X(momentum) X(dampening) X(weight_decay) X(alpha) X(trust_coefficient) X(eps2)      \
+    X(beta2_decay) X(clip_threshold) X(ns_steps) X(ns_a) X(ns_b) X(ns_c) X(warmup_steps) X(r) X(weight_lr_power)
+#define LST_HYPER_SWITCH_LIST(X)                                                                                        \
+    X(amsgrad) X(maximize) X(centered) X(exclude_1d) X(scale_parameter) X(relative_step) X(warmup_init) X(nesterov)    \
+    X(match_rms) X(adamw)
 
 LST_API void lst_hyper_default(lst_rule rule, lst_hyper *out);
 
@@ -71,6 +107,9 @@ typedef struct lst_tensor {
     size_t n_dims; /* 0 for a scalar */
     size_t dims[LST_MAX_DIMS];
     size_t group; /* index into the groups */
+    /* adam-mini: how many consecutive values share a second moment; must divide the number of values. 0: one row of a matrix
+     * (the last dimension), all of a vector. 1: each its own (embedding, head). head_dim * hidden: an attention head of q or k. */
+    size_t moment_block;
 } lst_tensor;
 
 typedef struct lst_optim_options {
@@ -136,6 +175,10 @@ LST_API LST_MUST_USE lst_status lst_optim_reset(lst_optim *optim, lst_error *err
 LST_API LST_MUST_USE lst_status lst_optim_set_weights_f32(lst_optim *optim, size_t tensor, const float *values, lst_error *err);
 /* The float32 value of the weights as the optimizer knows them (master where there is one). n = elements. */
 LST_API LST_MUST_USE lst_status lst_optim_get_weights_f32(const lst_optim *optim, size_t tensor, float *out, lst_error *err);
+
+/* The weights to evaluate and publish: the average that schedule-free-adamw keeps beside the weights that gradients are
+ * taken at; lst_optim_get_weights_f32 for every other rule. */
+LST_API LST_MUST_USE lst_status lst_optim_get_eval_weights_f32(const lst_optim *optim, size_t tensor, float *out, lst_error *err);
 
 LST_API LST_MUST_USE lst_status lst_optim_set_lr(lst_optim *optim, size_t group, double lr, lst_error *err);
 LST_API const lst_hyper *lst_optim_group(const lst_optim *optim, size_t group);

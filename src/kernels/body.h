@@ -17,12 +17,14 @@
 #include "kernels/body_convert.h"
 #include "kernels/body_reduce.h"
 #include "kernels/body_rules.h"
+#include "kernels/body_matmul.h"
 
 static void fill_all(lst__kernels *k)
 {
     fill_convert(k);
     fill_reduce(k);
     fill_rules(k);
+    fill_matmul(k);
 }
 
 #endif

@@ -30,6 +30,10 @@ typedef enum lst__isa {
         LST__N_ISAS
 } lst__isa;
 
+/* The block of a product that is computed in registers. */
+#define LST__MATMUL_ROWS 6
+#define LST__MATMUL_COLUMNS 16
+
 typedef struct lst__kernels {
     const char *name; /* of the variant: "avx2" */
 
@@ -52,6 +56,11 @@ typedef struct lst__kernels {
 
     /* ---- rules (body_rules.h): one step on the float32 arrays of one tile, by enum lst__rule_loop_id ---- */
     lst__rule_loop *rules[LST__N_RULE_LOOPS];
+
+    /* ---- matrix products (body_matmul.h): the orthogonalisation of a step; the model's own go through CBLAS ---- */
+    /* c[i][j] = sum over k of a[k][i] * b[k][j], k in order, a product and a sum rounded each. a: k x LST__MATMUL_ROWS,
+     * b: k x LST__MATMUL_COLUMNS, c: LST__MATMUL_ROWS x LST__MATMUL_COLUMNS, all packed. */
+    void (*matmul)(size_t k, const float *a, const float *b, float *c);
 } lst__kernels;
 
 /* The table of the best variant this CPU has (less what LEANSTEP_DISABLE_CPU takes away). Chosen at the first call, the

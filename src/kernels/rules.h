@@ -24,7 +24,17 @@
     X(adamw)                                                                                                           \
     X(adamw_late)                                                                                                      \
     X(adamw_amsgrad)                                                                                                   \
-    X(adamw_amsgrad_late)
+    X(adamw_amsgrad_late)                                                                                              \
+    X(lion)                                                                                                            \
+    X(rmsprop)                                                                                                         \
+    X(rmsprop_momentum)                                                                                                \
+    X(rmsprop_centered)                                                                                                \
+    X(rmsprop_centered_momentum)                                                                                       \
+    X(lars)                                                                                                            \
+    X(lamb_direction)                                                                                                  \
+    X(lamb)                                                                                                            \
+    X(schedule_free)                                                                                                   \
+    X(schedule_free_first)
 
 enum lst__rule_loop_id {
 #define LST__X(name) LST__LOOP_##name,
@@ -39,13 +49,18 @@ enum lst__rule_scalar {
     LST__K_L2,       /* weight decay added to the gradient */
     LST__K_RATE,     /* what the direction is multiplied by before it is added: -lr, or -lr / (1 - beta1^t) */
     LST__K_DECAY,    /* what the weight is multiplied by first: 1 - lr * weight_decay */
-    LST__K_KEEP,     /* momentum: what the old buffer is multiplied by */
-    LST__K_TAKE,     /* momentum: what the gradient is multiplied by (1 - dampening) */
+    LST__K_KEEP,     /* what the old buffer is multiplied by: momentum; lion, lamb: beta1; rmsprop: its momentum */
+    LST__K_TAKE,     /* what the gradient is multiplied by: 1 - dampening; lion, lamb: 1 - beta1 */
     LST__K_BETA1C,   /* 1 - beta1, or for a _late loop beta1 */
     LST__K_BETA2,    /* beta2 */
     LST__K_BETA2C,   /* 1 - beta2 */
     LST__K_ROOT_BC2, /* sqrt(1 - beta2^t) */
     LST__K_EPS,
+    LST__K_INVERSE_BC1, /* 1 / (1 - beta1^t) */
+    LST__K_TRUST,       /* lars: the rate is LST__K_TRUST * LST__K_TRUST_UNIT^2, which does not underflow */
+    LST__K_TRUST_UNIT,
+    LST__K_AVERAGE, /* schedule_free: share of z in the new y */
+    LST__K_RATE_Y,  /* schedule_free: what the direction is multiplied by for y; LST__K_RATE is z's */
     LST__N_K
 };
 

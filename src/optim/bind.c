@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "optim/schedule_free.h"
 #include "store/codec.h"
 
 lst_status lst__check_index(const lst_optim *optim, size_t tensor, lst_error *err)
@@ -222,4 +223,16 @@ lst_status lst_optim_get_weights_f32(const lst_optim *optim, size_t tensor, floa
                                                      .out = out,
                                                      .n_elems = optim->params[tensor].n_elems});
     return status;
+}
+
+lst_status lst_optim_get_eval_weights_f32(const lst_optim *optim, size_t tensor, float *out, lst_error *err)
+{
+    lst_status status = lst_optim_get_weights_f32(optim, tensor, out, err);
+    if (status != LST_OK || optim->options.rule != LST_RULE_SCHEDULE_FREE)
+        return status;
+    const lst__param *param = &optim->params[tensor];
+    if (param->steps > 0) /* before the first step z is not set, and both are the weights */
+        lst__schedule_free_average(&optim->groups[param->tensor.group], param->slots[lst__has_master(optim) + 1].memory,
+                                   out, param->n_elems);
+    return LST_OK;
 }

@@ -9,7 +9,7 @@
 
 #include "base/fail.h"
 
-typedef enum field_kind { KIND_RATE, KIND_BETA, KIND_FLAG } field_kind;
+typedef enum field_kind { KIND_RATE, KIND_BETA, KIND_DECAY, KIND_REAL, KIND_WHOLE, KIND_FLAG } field_kind;
 
 typedef struct field {
     const char *name;
@@ -29,16 +29,45 @@ static double value_of(const lst_hyper *hyper, const field *f)
     return f->kind == KIND_FLAG ? (double)*(const bool *)at : *(const double *)at;
 }
 
+static bool in_range(field_kind kind, double value)
+{
+    switch (kind) {
+    case KIND_RATE:
+        return isfinite(value) && value >= 0;
+    case KIND_BETA:
+        return value >= 0 && value < 1;
+    case KIND_DECAY:
+        return isfinite(value) && value <= 0;
+    case KIND_REAL:
+        return isfinite(value);
+    case KIND_WHOLE:
+        return value >= 0 && value <= 0x1p53 && value == floor(value);
+    case KIND_FLAG:
+        break;
+    }
+    return true;
+}
+
 static lst_status check_range(const field *f, double value, size_t group, lst_error *err)
 {
-    if (f->kind == KIND_RATE && !(isfinite(value) && value >= 0))
-        return lst__fail(err, LST_ERR_ARGUMENT, "group %zu: %s is %g; expected a finite number of at least 0", group,
-                         f->name, value);
-    if (f->kind == KIND_BETA && !(value >= 0 && value < 1))
-        return lst__fail(err, LST_ERR_ARGUMENT, "group %zu: %s is %g; expected 0 <= %s < 1", group, f->name, value,
-                         f->name);
-    return LST_OK;
+    static const char *const expected[] = {[KIND_RATE] = "a finite number of at least 0",
+                                           [KIND_BETA] = "a number from 0 to below 1",
+                                           [KIND_DECAY] = "a finite number of at most 0",
+                                           [KIND_REAL] = "a finite number",
+                                           [KIND_WHOLE] = "a whole number of at least 0"};
+    if (in_range(f->kind, value))
+        return LST_OK;
+    return lst__fail(err, LST_ERR_ARGUMENT, "group %zu: %s is %g; expected %s", group, f->name, value,
+                     expected[f->kind]);
 }
+
+/* Every field of the struct is in the table: nothing may be forgotten when one is added. */
+#define LST_X(field) +sizeof(double)
+#define LST_Y(field) +sizeof(bool)
+_Static_assert((0 LST_HYPER_NUMBER_LIST(LST_X) LST_HYPER_SWITCH_LIST(LST_Y) + 7) / 8 * 8 == sizeof(lst_hyper),
+               "LST_HYPER_NUMBER_LIST and LST_HYPER_SWITCH_LIST name every field");
+#undef LST_X
+#undef LST_Y
 
 lst_status lst__hyper_check(lst_rule rule, const lst_hyper *hyper, size_t group, lst_error *err)
 {

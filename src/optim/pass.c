@@ -3,14 +3,12 @@
 
 #include <string.h>
 
-#include "store/codec.h"
-
 /* A task: 32 Ki elements (128 KiB an array) are enough work to hide the cost of dealing it, and few enough that two
  * threads finish together. Huge tensors have larger tasks, so that their sums fit in a small array. */
 #define TASK_ELEMS 32768
 /* A tile's buffers are set apart by a little more than a power of two: arrays at the same offset modulo 4,096 delay
  * each other (a load waits for a store that merely looks like the same address). */
-#define BUFFER_STRIDE (LST__MAX_BLOCK + 144)
+#define BUFFER_STRIDE (LST__MAX_TILE + 144)
 #define N_BUFFERS (2 + LST__RULE_STATES)
 
 static size_t task_elems(size_t n_elems)
@@ -18,7 +16,7 @@ static size_t task_elems(size_t n_elems)
     const size_t share = (n_elems + LST__MAX_TASKS - 1) / LST__MAX_TASKS;
     if (share <= TASK_ELEMS)
         return TASK_ELEMS;
-    return (share + LST__MAX_BLOCK - 1) / LST__MAX_BLOCK * LST__MAX_BLOCK;
+    return (share + LST__MAX_TILE - 1) / LST__MAX_TILE * LST__MAX_TILE;
 }
 
 size_t lst__n_tasks(size_t n_elems)
@@ -36,7 +34,7 @@ static float *weights_in_place(const lst__weights *w)
     return master == LST_N_CODECS && lst_weight_form_codec(w->form) == LST_CODEC_F32 ? w->weights : NULL;
 }
 
-static const float *load_grad(const lst__step *step, size_t first, size_t n, float *buffer)
+const float *lst__load_grad(const lst__step *step, size_t first, size_t n, float *buffer)
 {
     const lst_grad_scale by = step->scale;
     if (step->grad_codec == LST_CODEC_F32 && by.unscale == 1.0f && by.clip == 1.0f)
@@ -75,7 +73,7 @@ static void load(const lst__step *step, const lst__pass *pass, lst__tile *tile, 
     if (uses & LST__USE_W)
         tile->w = load_weights(step, pass, tile->first, tile->n, buffers);
     if (uses & LST__USE_G)
-        tile->g = load_grad(step, tile->first, tile->n, buffers + BUFFER_STRIDE);
+        tile->g = lst__load_grad(step, tile->first, tile->n, buffers + BUFFER_STRIDE);
     for (size_t i = 0; i < step->n_slots; i++)
         if (uses & (LST__USE_S0 << i))
             tile->s[i] = load_slot(step, pass, i, tile, buffers + (2 + i) * BUFFER_STRIDE);

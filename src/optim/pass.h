@@ -17,6 +17,7 @@
 #include "leanstep/optim.h"
 #include "numeric/rounding.h"
 #include "optim/rule.h"
+#include "store/codec.h"
 #include "store/weights.h"
 
 /* Everything a step of one tensor needs. */
@@ -58,8 +59,9 @@ typedef struct lst__pass {
     size_t n_sums;
 } lst__pass;
 
-/* The most elements of a tile, and the number of tasks of a tensor of n elements (at most LST__MAX_TASKS). */
+/* Elements of a tile, more where a codec's block asks for it; and the number of tasks of a tensor of n elements. */
 #define LST__TILE 1024
+#define LST__MAX_TILE LST__MAX_BLOCK
 #define LST__MAX_TASKS 1024
 size_t lst__n_tasks(size_t n_elems);
 
@@ -67,6 +69,9 @@ size_t lst__n_tasks(size_t n_elems);
 void lst__pass_run(const lst__step *step, const lst__pass *pass, double *sums);
 /* One task of it, for a caller that deals tasks of many tensors. */
 void lst__pass_task(const lst__step *step, const lst__pass *pass, size_t task, double *sums);
+
+/* A run of the gradient, unscaled and clipped: where it lies, or in the buffer (n floats). For work that goes by rows. */
+const float *lst__load_grad(const lst__step *step, size_t first, size_t n, float *buffer);
 
 /* The pass of an element-wise rule; `call` is its user data and must outlive it. */
 lst__pass lst__pass_of_call(const lst__rule_call *call, size_t n_slots);

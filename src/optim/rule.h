@@ -39,6 +39,8 @@ typedef struct lst__rule {
     unsigned fields; /* LST__FIELD_* bits of the hyper-parameters that the rule reads */
     /* What the ranges of single fields do not say; may be NULL. `where` begins the message ("group 0"). */
     lst_status (*check)(const lst_hyper *hyper, const char *where, lst_error *err);
+    /* Whether the rule can step a tensor; may be NULL. A rule without it refuses lst_tensor.moment_block. */
+    lst_status (*check_tensor)(const lst_tensor *tensor, lst_error *err);
     /* The slots of one tensor in the rule's order, master apart; returns their number. */
     size_t (*slots)(const lst_hyper *hyper, const lst_tensor *tensor, lst__slot_spec *out);
     /* First form: loop and scalars of step t (1 for the tensor's first); NULL in a rule of the second form. */
@@ -48,12 +50,15 @@ typedef struct lst__rule {
     size_t (*scratch_bytes)(const lst_hyper *hyper, const lst_tensor *tensor); /* may be NULL: none */
 } lst__rule;
 
-extern const lst__rule lst__rule_sgd, lst__rule_momentum, lst__rule_nesterov, lst__rule_adam, lst__rule_adamw;
+extern const lst__rule lst__rule_sgd, lst__rule_momentum, lst__rule_nesterov, lst__rule_adam, lst__rule_adamw,
+    lst__rule_lion, lst__rule_rmsprop, lst__rule_lars, lst__rule_lamb, lst__rule_adafactor, lst__rule_adafactor_torch,
+    lst__rule_muon, lst__rule_adam_mini, lst__rule_schedule_free;
 
 /* The description of a rule; `rule` must be one of the enum. */
 const lst__rule *lst__rule_get(lst_rule rule);
 
-/* Hyper-parameters as a table. X(BIT NAME, field, kind); kinds: RATE finite >= 0, BETA in [0, 1), FLAG. */
+/* Hyper-parameters as a table. X(BIT NAME, field, kind); kinds: RATE finite >= 0, BETA in [0, 1), DECAY finite <= 0, REAL finite,
+ * WHOLE a whole number >= 0, FLAG. */
 #define LST__FIELD_LIST(X)                                                                                             \
     X(LR, lr, RATE)                                                                                                    \
     X(BETA1, beta1, BETA)                                                                                              \
@@ -62,8 +67,28 @@ const lst__rule *lst__rule_get(lst_rule rule);
     X(MOMENTUM, momentum, BETA)                                                                                        \
     X(DAMPENING, dampening, BETA)                                                                                      \
     X(WEIGHT_DECAY, weight_decay, RATE)                                                                                \
+    X(ALPHA, alpha, BETA)                                                                                              \
+    X(TRUST_COEFFICIENT, trust_coefficient, RATE)                                                                      \
+    X(EPS2, eps2, RATE)                                                                                                \
+    X(BETA2_DECAY, beta2_decay, DECAY)                                                                                 \
+    X(CLIP_THRESHOLD, clip_threshold, RATE)                                                                            \
+    X(NS_STEPS, ns_steps, WHOLE)                                                                                       \
+    X(NS_A, ns_a, REAL)                                                                                                \
+    X(NS_B, ns_b, REAL)                                                                                                \
+    X(NS_C, ns_c, REAL)                                                                                                \
+    X(WARMUP_STEPS, warmup_steps, WHOLE)                                                                               \
+    X(R, r, RATE)                                                                                                      \
+    X(WEIGHT_LR_POWER, weight_lr_power, RATE)                                                                          \
     X(AMSGRAD, amsgrad, FLAG)                                                                                          \
-    X(MAXIMIZE, maximize, FLAG)
+    X(MAXIMIZE, maximize, FLAG)                                                                                        \
+    X(CENTERED, centered, FLAG)                                                                                        \
+    X(EXCLUDE_1D, exclude_1d, FLAG)                                                                                    \
+    X(SCALE_PARAMETER, scale_parameter, FLAG)                                                                          \
+    X(RELATIVE_STEP, relative_step, FLAG)                                                                              \
+    X(WARMUP_INIT, warmup_init, FLAG)                                                                                  \
+    X(NESTEROV, nesterov, FLAG)                                                                                        \
+    X(MATCH_RMS, match_rms, FLAG)                                                                                      \
+    X(ADAMW, adamw, FLAG)
 
 enum lst__field_index {
 #define LST_X(id, field, kind) LST__FIELD_INDEX_##id,
@@ -72,7 +97,7 @@ enum lst__field_index {
         LST__N_FIELDS
 };
 enum lst__field_bit {
-#define LST_X(id, field, kind) LST__FIELD_##id = 1 << LST__FIELD_INDEX_##id,
+#define LST_X(id, field, kind) LST__FIELD_##id = 1 << LST__FIELD_INDEX_##id, /* fewer than 31 */
     LST__FIELD_LIST(LST_X)
 #undef LST_X
 };

@@ -10,9 +10,20 @@
 #include "base/fail.h"
 
 static const lst__rule *const rules[LST_N_RULES] = {
-    [LST_RULE_SGD] = &lst__rule_sgd,           [LST_RULE_MOMENTUM] = &lst__rule_momentum,
-    [LST_RULE_NESTEROV] = &lst__rule_nesterov, [LST_RULE_ADAM] = &lst__rule_adam,
+    [LST_RULE_SGD] = &lst__rule_sgd,
+    [LST_RULE_MOMENTUM] = &lst__rule_momentum,
+    [LST_RULE_NESTEROV] = &lst__rule_nesterov,
+    [LST_RULE_ADAM] = &lst__rule_adam,
     [LST_RULE_ADAMW] = &lst__rule_adamw,
+    [LST_RULE_LION] = &lst__rule_lion,
+    [LST_RULE_RMSPROP] = &lst__rule_rmsprop,
+    [LST_RULE_LARS] = &lst__rule_lars,
+    [LST_RULE_LAMB] = &lst__rule_lamb,
+    [LST_RULE_ADAFACTOR] = &lst__rule_adafactor,
+    [LST_RULE_ADAFACTOR_TORCH] = &lst__rule_adafactor_torch,
+    [LST_RULE_MUON] = &lst__rule_muon,
+    [LST_RULE_ADAM_MINI] = &lst__rule_adam_mini,
+    [LST_RULE_SCHEDULE_FREE] = &lst__rule_schedule_free,
 };
 
 static const char *const names[LST_N_RULES] = {

@@ -90,11 +90,20 @@ lst_status lst__slots_of(const lst_optim_options *options, const lst_tensor *ten
     if (tensor->group >= options->n_groups)
         return lst__fail(err, LST_ERR_ARGUMENT, "tensor %s is in group %zu, but there are %zu groups", tensor->name,
                          tensor->group, options->n_groups);
+    const lst__rule *rule = lst__rule_get(options->rule);
+    if (rule->check_tensor)
+        status = rule->check_tensor(tensor, err);
+    else if (tensor->moment_block > 0)
+        status = lst__fail(err, LST_ERR_ARGUMENT,
+                           "tensor %s: moment_block is %zu, but the rule %s does not use it; leave it 0", tensor->name,
+                           tensor->moment_block, lst_rule_name(options->rule));
+    if (status != LST_OK)
+        return status;
     const lst_codec master = lst_weight_form_master(options->weights);
     if (master != LST_N_CODECS)
         status = add_slot(out, &n, LST_BUCKET_MASTER, master, n_elems, tensor->name, err);
     lst__slot_spec specs[LST_MAX_SLOTS];
-    const size_t n_specs = lst__rule_get(options->rule)->slots(&options->groups[tensor->group], tensor, specs);
+    const size_t n_specs = rule->slots(&options->groups[tensor->group], tensor, specs);
     for (size_t i = 0; i < n_specs && status == LST_OK; i++)
         status = add_slot(out, &n, specs[i].bucket, specs[i].always_f32 ? LST_CODEC_F32 : options->state,
                           specs[i].n_elems, tensor->name, err);

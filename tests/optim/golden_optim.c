@@ -297,6 +297,18 @@ static void compare_step_count(trial *t, size_t tensor, const char *key)
     free(want);
 }
 
+static void compare_average(trial *t, size_t tensor, const char *key)
+{
+    lst_error err;
+    char peak[160];
+    float *got = malloc(t->shapes[tensor].n_elems * sizeof *got);
+    if (lst_optim_get_eval_weights_f32(t->optim, tensor, got, &err) != LST_OK)
+        stop(&err);
+    snprintf(peak, sizeof peak, "%s/peak/p%zu/x", t->name, tensor);
+    compare_array(&t->state, t->file, got, key, peak, NULL, t->state_tolerance);
+    free(got);
+}
+
 /* Every state array of the case in the file: <case>/state/p<i>/<name>. */
 static void compare_state(trial *t)
 {
@@ -315,6 +327,10 @@ static void compare_state(trial *t)
             continue; /* for information: nothing we keep */
         if (strcmp(name, "step") == 0) {
             compare_step_count(t, tensor, key);
+            continue;
+        }
+        if (strcmp(name, "x") == 0) {
+            compare_average(t, tensor, key);
             continue;
         }
         const lst_slot *slot = slot_named(t, tensor, name);
