@@ -16,11 +16,11 @@ extern "C" {
 #endif
 
 /* X(identifier, config.json's model_type) */
-#define LST_FAMILY_LIST(X) \
-    X(GPT2, "gpt2")        \
-    X(LLAMA, "llama")      \
-    X(MISTRAL, "mistral")  \
-    X(QWEN2, "qwen2")      \
+#define LST_FAMILY_LIST(X)                                                                                             \
+    X(GPT2, "gpt2")                                                                                                    \
+    X(LLAMA, "llama")                                                                                                  \
+    X(MISTRAL, "mistral")                                                                                              \
+    X(QWEN2, "qwen2")                                                                                                  \
     X(QWEN3, "qwen3")
 
 typedef enum lst_family {
@@ -54,10 +54,11 @@ typedef struct lst_arch {
 } lst_arch;
 
 /* What a tensor is for. The model finds its weights by (role, layer). */
-#define LST_ROLE_LIST(X)                                                                                       \
-    X(EMBED) X(POSITIONS) X(NORM1_W) X(NORM1_B) X(QKV_W) X(QKV_B) X(Q_W) X(Q_B) X(K_W) X(K_B) X(V_W) X(V_B)    \
-    X(Q_NORM) X(K_NORM) X(O_W) X(O_B) X(NORM2_W) X(NORM2_B) X(GATE_W) X(GATE_B) X(UP_W) X(UP_B) X(DOWN_W)     \
-    X(DOWN_B) X(NORMF_W) X(NORMF_B) X(HEAD_W)
+#define LST_ROLE_LIST(X)                                                                                               \
+    X(EMBED)                                                                                                           \
+    X(POSITIONS) X(NORM1_W) X(NORM1_B) X(QKV_W) X(QKV_B) X(Q_W) X(Q_B) X(K_W) X(K_B) X(V_W) X(V_B) X(Q_NORM) X(K_NORM) \
+        X(O_W) X(O_B) X(NORM2_W) X(NORM2_B) X(GATE_W) X(GATE_B) X(UP_W) X(UP_B) X(DOWN_W) X(DOWN_B) X(NORMF_W)         \
+            X(NORMF_B) X(HEAD_W)
 /* GPT-2's mlp.c_fc is UP, its mlp.c_proj is DOWN, its attn.c_attn is QKV and its attn.c_proj is O. */
 
 typedef enum lst_role {
@@ -83,9 +84,11 @@ LST_API void lst_arch_default(lst_family family, lst_arch *out);
 
 /* Reads a config.json's text (old and new field names). What is not implemented is refused by name, never
  * approximated. `source` is the file's name for messages. */
-LST_API LST_MUST_USE lst_status lst_arch_from_config(const char *json, size_t n_bytes, const char *source, lst_arch *out, lst_error *err);
+LST_API LST_MUST_USE lst_status lst_arch_from_config(const char *json, size_t n_bytes, const char *source,
+                                                     lst_arch *out, lst_error *err);
 /* Writes config.json text that transformers loads (caller frees with free()). `dtype` is "float32", "bfloat16" or "float16". */
-LST_API LST_MUST_USE lst_status lst_arch_to_config(const lst_arch *arch, const char *dtype, char **json, lst_error *err);
+LST_API LST_MUST_USE lst_status lst_arch_to_config(const lst_arch *arch, const char *dtype, char **json,
+                                                   lst_error *err);
 
 /* Number of tensors, and the i-th, in storage order: embeddings, layers 0..L-1, final norm, head (if not tied). */
 LST_API size_t lst_arch_tensor_count(const lst_arch *arch);

@@ -14,10 +14,10 @@ extern "C" {
 #endif
 
 /* X(identifier, name, what it is) */
-#define LST_CODEC_LIST(X)                                    \
-    X(F32, "f32", "IEEE binary32, 4 bytes")                  \
-    X(BF16, "bf16", "upper half of binary32, 2 bytes")       \
-    X(F16, "f16", "IEEE binary16, 2 bytes")                  \
+#define LST_CODEC_LIST(X)                                                                                              \
+    X(F32, "f32", "IEEE binary32, 4 bytes")                                                                            \
+    X(BF16, "bf16", "upper half of binary32, 2 bytes")                                                                 \
+    X(F16, "f16", "IEEE binary16, 2 bytes")                                                                            \
     X(LO16, "lo16", "low half of a split32 weight, 2 bytes")
 
 typedef enum lst_codec {
@@ -33,12 +33,14 @@ LST_API size_t lst_codec_bytes(lst_codec codec, size_t n_elems);
 
 /* Weight forms: how a parameter is kept so that small updates survive.
  * X(identifier, name, codec of the weights used by the model, codec of the "master" part or -1, what it is) */
-#define LST_WEIGHT_FORM_LIST(X)                                                                     \
-    X(F32, "f32", LST_CODEC_F32, -1, "float32 weights, no master")                                  \
-    X(BF16_MASTER, "bf16+master", LST_CODEC_BF16, LST_CODEC_F32, "bf16 weights, float32 master")    \
-    X(F16_MASTER, "f16+master", LST_CODEC_F16, LST_CODEC_F32, "f16 weights, float32 master")        \
-    X(SPLIT32, "split32", LST_CODEC_BF16, LST_CODEC_LO16, "bf16 weights + the 16 bits they lack: a float32 master, bit for bit") \
-    X(BF16_NEAREST, "bf16-nearest", LST_CODEC_BF16, -1, "bf16 weights rounded to nearest, no master: deletes small updates")
+#define LST_WEIGHT_FORM_LIST(X)                                                                                        \
+    X(F32, "f32", LST_CODEC_F32, -1, "float32 weights, no master")                                                     \
+    X(BF16_MASTER, "bf16+master", LST_CODEC_BF16, LST_CODEC_F32, "bf16 weights, float32 master")                       \
+    X(F16_MASTER, "f16+master", LST_CODEC_F16, LST_CODEC_F32, "f16 weights, float32 master")                           \
+    X(SPLIT32, "split32", LST_CODEC_BF16, LST_CODEC_LO16,                                                              \
+      "bf16 weights + the 16 bits they lack: a float32 master, bit for bit")                                           \
+    X(BF16_NEAREST, "bf16-nearest", LST_CODEC_BF16, -1,                                                                \
+      "bf16 weights rounded to nearest, no master: deletes small updates")
 
 typedef enum lst_weight_form {
 #define LST_X(id, name, weight, master, text) LST_WEIGHT_##id,

@@ -35,15 +35,15 @@ LST_API void lst_phase_name(size_t n_layers, int phase, char *out, size_t n);
 /* What a buffer is, so that a run finds its own by (kind, layer, index). `layer` is -1 where nothing else is said.
  * LAYER_GRADIENT, EMBED_GRADIENT and HEAD_GRADIENT exist where gradients are released, or kept in less than float32.
  * X(identifier, name) */
-#define LST_BUFFER_LIST(X)                                                                                     \
-    X(WEIGHT, "weight")                     /* index: tensor */                                                \
-    X(SLOT, "slot")                         /* index: tensor; layer: slot number */                            \
-    X(GRADIENT, "gradient")                 /* index: tensor; kept, in the recipe's codec */                   \
-    X(LAYER_GRADIENT, "layer gradient")     /* index: role; float32 sums of the layer at work */               \
-    X(EMBED_GRADIENT, "embedding gradient") /* index 0; float32; with a tied head from the loss on */          \
-    X(HEAD_GRADIENT, "head gradient")       /* index 0; float32; of a head that is not tied */                 \
-    X(ACT, "activation")                    /* layer; index: micro-batch * number of activations + which */    \
-    X(SCRATCH, "scratch")                   /* index: which */                                                 \
+#define LST_BUFFER_LIST(X)                                                                                             \
+    X(WEIGHT, "weight")                     /* index: tensor */                                                        \
+    X(SLOT, "slot")                         /* index: tensor; layer: slot number */                                    \
+    X(GRADIENT, "gradient")                 /* index: tensor; kept, in the recipe's codec */                           \
+    X(LAYER_GRADIENT, "layer gradient")     /* index: role; float32 sums of the layer at work */                       \
+    X(EMBED_GRADIENT, "embedding gradient") /* index 0; float32; with a tied head from the loss on */                  \
+    X(HEAD_GRADIENT, "head gradient")       /* index 0; float32; of a head that is not tied */                         \
+    X(ACT, "activation")                    /* layer; index: micro-batch * number of activations + which */            \
+    X(SCRATCH, "scratch")                   /* index: which */                                                         \
     X(DATA, "data")                         /* index: which */
 
 typedef enum lst_buffer_kind {
@@ -83,13 +83,15 @@ typedef struct lst_plan {
     uint64_t sum_bytes;                   /* all buckets added up, as if nothing shared memory */
     uint64_t peak_bytes;                  /* most live at one moment */
     int peak_phase;
-    uint64_t arena_bytes;                 /* what the layout needs: peak_bytes plus alignment and packing */
+    uint64_t arena_bytes; /* what the layout needs: peak_bytes plus alignment and packing */
 } lst_plan;
 
 /* Plans a training run of arch with recipe (both copied). The plan is laid out. */
-LST_API LST_MUST_USE lst_status lst_plan_create(lst_plan **out, const lst_arch *arch, const lst_recipe *recipe, lst_error *err);
+LST_API LST_MUST_USE lst_status lst_plan_create(lst_plan **out, const lst_arch *arch, const lst_recipe *recipe,
+                                                lst_error *err);
 /* Plans weights, gradients and optimizer state of n_params parameters of unknown shape (no activations, no loss). */
-LST_API LST_MUST_USE lst_status lst_plan_create_params(lst_plan **out, uint64_t n_params, const lst_recipe *recipe, lst_error *err);
+LST_API LST_MUST_USE lst_status lst_plan_create_params(lst_plan **out, uint64_t n_params, const lst_recipe *recipe,
+                                                       lst_error *err);
 LST_API void lst_plan_destroy(lst_plan *plan);
 /* The buffer (kind, layer, index), or NULL. */
 LST_API const lst_buffer *lst_plan_find(const lst_plan *plan, lst_buffer_kind kind, int layer, size_t index);
@@ -98,9 +100,9 @@ LST_API uint64_t lst_plan_live(const lst_plan *plan, int phase, uint64_t by_buck
 
 /* ---- what to change when it does not fit ---- */
 typedef struct lst_lever {
-    char what[96];     /* "release gradients layer by layer" */
-    char option[64];   /* "--grads release" */
-    char price[160];   /* what it costs, in words */
+    char what[96];        /* "release gradients layer by layer" */
+    char option[64];      /* "--grads release" */
+    char price[160];      /* what it costs, in words */
     uint64_t arena_bytes; /* after this lever alone */
     uint64_t saves;       /* against the plan as given */
     lst_recipe recipe;    /* with the lever pulled */
@@ -109,7 +111,8 @@ typedef struct lst_lever {
 LST_API LST_MUST_USE lst_status lst_plan_levers(const lst_plan *plan, lst_lever *out, size_t *n, lst_error *err);
 /* The recipe nearest to the plan's that fits in limit bytes, pulling levers in order of least harm to the numbers,
  * then to the speed. LST_ERR_MEMORY if none does; *out is then the smallest. */
-LST_API LST_MUST_USE lst_status lst_plan_fit(const lst_plan *plan, uint64_t limit_bytes, lst_recipe *out, lst_error *err);
+LST_API LST_MUST_USE lst_status lst_plan_fit(const lst_plan *plan, uint64_t limit_bytes, lst_recipe *out,
+                                             lst_error *err);
 
 #ifdef __cplusplus
 }

@@ -22,7 +22,7 @@ typedef void lst_task_fn(void *context, size_t index, size_t worker);
 /* n_threads >= 1, the calling thread included (so 1 starts no thread). 0 means: as many as the process may use.
  * Fails with LST_ERR_MEMORY or LST_ERR_IO if the threads cannot be had. */
 LST_API LST_MUST_USE lst_status lst_pool_create(lst_pool **out, size_t n_threads, lst_error *err);
-LST_API void lst_pool_destroy(lst_pool *pool); /* NULL is allowed */
+LST_API void lst_pool_destroy(lst_pool *pool);         /* NULL is allowed */
 LST_API size_t lst_pool_threads(const lst_pool *pool); /* 1 for NULL */
 
 /* Runs fn for every index in [0, n_tasks) and returns when all are done. pool NULL runs inline. Not re-entrant:

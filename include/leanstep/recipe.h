@@ -14,9 +14,9 @@ extern "C" {
 #endif
 
 /* X(identifier, name, what backward finds of a layer) */
-#define LST_ACT_POLICY_LIST(X)                                                                          \
-    X(KEEP, "keep", "everything backward needs is kept")                                                \
-    X(POINTWISE, "pointwise", "norm outputs and activation products are computed again")                \
+#define LST_ACT_POLICY_LIST(X)                                                                                         \
+    X(KEEP, "keep", "everything backward needs is kept")                                                               \
+    X(POINTWISE, "pointwise", "norm outputs and activation products are computed again")                               \
     X(INPUTS, "inputs", "only each layer's input is kept; its forward runs again")
 
 typedef enum lst_act_policy {
@@ -27,8 +27,8 @@ typedef enum lst_act_policy {
 } lst_act_policy;
 
 /* X(identifier, name, what happens to a gradient) */
-#define LST_GRAD_MODE_LIST(X)                                                                          \
-    X(KEEP, "keep", "kept until the step: exact global clipping")                                      \
+#define LST_GRAD_MODE_LIST(X)                                                                                          \
+    X(KEEP, "keep", "kept until the step: exact global clipping")                                                      \
     X(RELEASE, "release", "handed to the optimizer layer by layer; its buffer is used again")
 
 typedef enum lst_grad_mode {
@@ -40,19 +40,19 @@ typedef enum lst_grad_mode {
 
 typedef struct lst_recipe {
     lst_rule rule;
-    lst_hyper hyper;            /* of the group that decays; norms and biases have weight_decay 0 */
+    lst_hyper hyper; /* of the group that decays; norms and biases have weight_decay 0 */
     lst_weight_form weights;
-    lst_codec grads;            /* how kept gradients are stored; released ones are always float32 */
+    lst_codec grads; /* how kept gradients are stored; released ones are always float32 */
     lst_codec state;
     lst_act_policy activations;
     lst_grad_mode grad_mode;
-    double clip_norm;           /* 0: no clipping. Only with LST_GRAD_KEEP */
-    bool loss_scale;            /* dynamic loss scaling (f16 only) */
-    size_t batch;               /* B: sequences a micro-batch */
-    size_t seq;                 /* T: tokens a sequence */
-    size_t accumulation;        /* micro-batches a step */
-    size_t loss_chunk;          /* tokens a chunk of the loss; decides the logits buffer */
-    size_t threads;             /* decides per-worker scratch; never the numbers */
+    double clip_norm;    /* 0: no clipping. Only with LST_GRAD_KEEP */
+    bool loss_scale;     /* dynamic loss scaling (f16 only) */
+    size_t batch;        /* B: sequences a micro-batch */
+    size_t seq;          /* T: tokens a sequence */
+    size_t accumulation; /* micro-batches a step */
+    size_t loss_chunk;   /* tokens a chunk of the loss; decides the logits buffer */
+    size_t threads;      /* decides per-worker scratch; never the numbers */
 } lst_recipe;
 
 LST_API void lst_recipe_default(lst_recipe *out);

@@ -31,15 +31,15 @@ extern "C" {
 #endif
 
 /* X(identifier, name, what it means) — the one list that makes the enum and its names. */
-#define LST_STATUS_LIST(X)                                                                           \
-    X(OK, "ok", "success")                                                                           \
-    X(ERR_ARGUMENT, "argument", "an argument or option is invalid, contradictory or has no effect")  \
-    X(ERR_MEMORY, "memory", "memory could not be had, or a limit would be exceeded")                 \
-    X(ERR_IO, "io", "the operating system refused a file operation (missing, full disk, ...)")       \
-    X(ERR_FORMAT, "format", "a file's content breaks its format")                                    \
-    X(ERR_UNSUPPORTED, "unsupported", "valid, but not implemented here; refused by name")            \
-    X(ERR_STATE, "state", "the call came in the wrong order, or files do not belong together")       \
-    X(ERR_NONFINITE, "nonfinite", "a NaN or infinity where a finite number is required")             \
+#define LST_STATUS_LIST(X)                                                                                             \
+    X(OK, "ok", "success")                                                                                             \
+    X(ERR_ARGUMENT, "argument", "an argument or option is invalid, contradictory or has no effect")                    \
+    X(ERR_MEMORY, "memory", "memory could not be had, or a limit would be exceeded")                                   \
+    X(ERR_IO, "io", "the operating system refused a file operation (missing, full disk, ...)")                         \
+    X(ERR_FORMAT, "format", "a file's content breaks its format")                                                      \
+    X(ERR_UNSUPPORTED, "unsupported", "valid, but not implemented here; refused by name")                              \
+    X(ERR_STATE, "state", "the call came in the wrong order, or files do not belong together")                         \
+    X(ERR_NONFINITE, "nonfinite", "a NaN or infinity where a finite number is required")                               \
     X(ERR_INTERRUPTED, "interrupted", "a signal or a callback asked to stop")
 
 typedef enum lst_status {
