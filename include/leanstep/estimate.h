@@ -184,6 +184,24 @@ typedef struct lst_estimate {
  * counted but whose activations nobody has counted here (mixture of experts, latent attention, encoders). */
 LST_API LST_MUST_USE lst_status lst_torch_estimate(lst_estimate **out, const lst_torch_run *run, lst_error *err);
 LST_API void lst_estimate_destroy(lst_estimate *estimate);
+/* ---- sharding ---- */
+typedef enum lst_sharding {
+    LST_SHARD_FLAT, /* one flat buffer, padded to a multiple of the ranks (DeepSpeed, FSDP1) */
+    LST_SHARD_ROWS  /* every tensor by its first dimension, rounded up (FSDP2) */
+} lst_sharding;
+/* Elements that the fullest rank holds. */
+LST_API uint64_t lst_shard_elems(const lst_shape *shape, size_t ranks, lst_sharding sharding);
+typedef struct lst_zero_sizes {
+    uint64_t weight, gradient, state; /* bytes of an element; ZeRO's paper: 2, 2, 12 */
+} lst_zero_sizes;
+/* Model states of the fullest rank at ZeRO stage 0 to 3: no activations, no buckets, no gathered layers. */
+LST_API LST_MUST_USE lst_status lst_zero_bytes(const lst_shape *shape, size_t ranks, unsigned stage,
+                                               lst_sharding sharding, const lst_zero_sizes *sizes, uint64_t *out,
+                                               lst_error *err);
+/* The activation arena that llm.c prints and allocates for a GPT-2 shape in bfloat16, exact to its MiB. */
+LST_API uint64_t lst_llmc_arena_bytes(const lst_shape *shape, size_t padded_vocab, size_t batch, size_t seq,
+                                      unsigned recompute, bool cudnn);
+
 LST_API LST_MUST_USE lst_status lst_torch_optim_find(const char *name, lst_torch_optim *out, lst_error *err);
 
 #ifdef __cplusplus
