@@ -124,7 +124,7 @@ static void lr_zero_moves_only_the_moments(void **state)
         fixture_step(&f, 1);
         for (size_t i = 0; i < FIXTURE_TENSORS; i++)
             assert_memory_equal(f.weights[i], f.init[i], f.n_elems[i] * sizeof(float));
-        if (lst_optim_slot_count(f.optim, 0) > 0)
+        if (lst_optim_slot_count(f.optim, 0) > 0 && rule != LST_RULE_LARS) /* LARS has lr inside its buffer */
             assert_true(((const float *)lst_optim_slot(f.optim, 0, 0)->memory)[0] != 0);
         fixture_destroy(&f);
     }
@@ -213,11 +213,13 @@ static void zero_gradients_never_move_a_weight(void **state)
             lst_optim_options options = fixture_options((lst_rule)rule, &h, 1);
             options.weights = (lst_weight_form)form;
             lst_optim *optim;
-            _Alignas(64) static unsigned char block[65536], weights[512];
+            _Alignas(64) static unsigned char block[65536], weights[512], scratch[8192];
             float init[128], now[128], g[128] = {0};
             MUST(lst_optim_create(&optim, &options, &tensor, 1, ERR));
             assert_true(lst_optim_block_bytes(optim) <= sizeof block);
             MUST(lst_optim_bind(optim, block, sizeof block, ERR));
+            assert_true(lst_optim_scratch_bytes(optim) <= sizeof scratch);
+            MUST(lst_optim_bind_scratch(optim, scratch, sizeof scratch, ERR));
             MUST(lst_optim_bind_weights(optim, 0, weights, ERR));
             memset(weights, 0, sizeof weights);
             MUST(lst_optim_reset(optim, ERR));
@@ -236,9 +238,9 @@ static void zero_gradients_never_move_a_weight(void **state)
                 MUST(lst_optim_step(optim, grads, (lst_grad_scale){1, 1}, ERR));
             }
             MUST(lst_optim_get_weights_f32(optim, 0, now, ERR));
-            assert_true(now[0] != init[0]);
+            assert_true(form == LST_WEIGHT_BF16_NEAREST || now[0] != init[0]);
             for (size_t i = 0; i < 128; i++)
-                if (i != 0 && i != 70)
+                if (i != 0 && i != 70 && rule != LST_RULE_MUON) /* Muon turns the whole matrix */
                     assert_true(now[i] == init[i]);
             lst_optim_destroy(optim);
         }
