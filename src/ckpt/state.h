@@ -24,19 +24,6 @@
 #define LST__KEY_TENSORS "leanstep.tensors"
 #define LST__KEY_TRAINER "leanstep.trainer"
 
-/* X(field of lst_hyper): the numbers of a group; lr comes first and is the only one that loading may change. */
-#define LST__HYPER_NUMBERS(X)                                                                                          \
-    X(lr)                                                                                                              \
-    X(beta1)                                                                                                           \
-    X(beta2)                                                                                                           \
-    X(eps)                                                                                                             \
-    X(momentum)                                                                                                        \
-    X(dampening)                                                                                                       \
-    X(weight_decay)
-#define LST__HYPER_SWITCHES(X)                                                                                         \
-    X(amsgrad)                                                                                                         \
-    X(maximize)
-
 /* A slot's name in the file, "state.PARAM.SLOT", in fresh memory (lst__free); NULL if memory runs out. */
 char *lst__state_name(const lst_tensor *tensor, const lst_slot *slot);
 /* The slot's shape in the file: its tensor's where it has one element for each of the tensor's, else its length. The

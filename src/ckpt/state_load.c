@@ -118,20 +118,28 @@ static lst_status number_differs(const loading *l, size_t group, const char *fie
         l->path, group, field, theirs, ours);
 }
 
-static lst_status check_number(const loading *l, size_t group, const json_t *object, const char *field, double ours,
-                               double *theirs)
+/* A field that the file lacks is younger than the file: it had its default then. */
+static lst_status check_number(const loading *l, size_t group, const json_t *object, const char *field,
+                               double otherwise, double ours, double *theirs)
 {
-    lst_status status = lst__json_get_real(object, l->path, field, theirs, l->err);
+    bool is_lr = strcmp(field, "lr") == 0;
+    lst_status status = LST_OK;
+    *theirs = otherwise;
+    if (is_lr || json_object_get(object, field) != NULL)
+        status = lst__json_get_real(object, l->path, field, theirs, l->err);
     /* lr is what a schedule changes; it is taken from the file. */
-    if (status == LST_OK && strcmp(field, "lr") != 0 && *theirs != ours)
+    if (status == LST_OK && !is_lr && *theirs != ours)
         status = number_differs(l, group, field, *theirs, ours);
     return status;
 }
 
-static lst_status check_switch(const loading *l, size_t group, const json_t *object, const char *field, bool ours)
+static lst_status check_switch(const loading *l, size_t group, const json_t *object, const char *field, bool otherwise,
+                               bool ours)
 {
-    bool theirs = false;
-    lst_status status = lst__json_get_bool(object, l->path, field, &theirs, l->err);
+    bool theirs = otherwise;
+    lst_status status = LST_OK;
+    if (json_object_get(object, field) != NULL)
+        status = lst__json_get_bool(object, l->path, field, &theirs, l->err);
     if (status == LST_OK && theirs != ours)
         status = number_differs(l, group, field, theirs, ours);
     return status;
@@ -142,20 +150,22 @@ static lst_status check_group(loading *l, size_t group, const json_t *object)
     const lst_hyper *h = &l->optim->groups[group];
     lst_status status = LST_OK;
     double value = 0, lr = 0;
+    lst_hyper otherwise;
+    lst_hyper_default(l->optim->options.rule, &otherwise);
     if (!json_is_object(object))
         return lst__fail(l->err, LST_ERR_FORMAT, "%s: group %zu is %s; an object is expected", l->path, group,
                          lst__json_kind(object));
 #define LST_X(field)                                                                                                   \
     if (status == LST_OK)                                                                                              \
-        status = check_number(l, group, object, #field, h->field, &value);                                             \
+        status = check_number(l, group, object, #field, otherwise.field, h->field, &value);                            \
     if (strcmp(#field, "lr") == 0)                                                                                     \
         lr = value;
-    LST__HYPER_NUMBERS(LST_X)
+    LST_HYPER_NUMBER_LIST(LST_X)
 #undef LST_X
 #define LST_X(field)                                                                                                   \
     if (status == LST_OK)                                                                                              \
-        status = check_switch(l, group, object, #field, h->field);
-    LST__HYPER_SWITCHES(LST_X)
+        status = check_switch(l, group, object, #field, otherwise.field, h->field);
+    LST_HYPER_SWITCH_LIST(LST_X)
 #undef LST_X
     if (status == LST_OK && !(isfinite(lr) && lr >= 0))
         status = lst__fail(l->err, LST_ERR_FORMAT, "%s: group %zu: lr %.17g is no learning rate", l->path, group, lr);
@@ -318,7 +328,8 @@ static lst_status apply(loading *l)
 {
     lst_status status = LST_OK;
     for (size_t i = 0; status == LST_OK && i < l->optim->options.n_groups; i++)
-        status = lst_optim_set_lr(l->optim, i, l->lrs[i], l->err);
+        if (l->lrs[i] != l->optim->groups[i].lr) /* a rule that makes its own rate refuses to be given one */
+            status = lst_optim_set_lr(l->optim, i, l->lrs[i], l->err);
     size_t at = 0;
     for (size_t i = 0; status == LST_OK && i < l->optim->n_params; i++) {
         for (size_t k = 0; k < l->optim->params[i].n_slots; k++)

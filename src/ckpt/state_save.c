@@ -38,10 +38,10 @@ static json_t *group_json(const lst_hyper *h)
     json_t *group = json_object();
     bool ok = group != NULL;
 #define LST_X(field) ok = ok && json_object_set_new(group, #field, json_real(h->field)) == 0;
-    LST__HYPER_NUMBERS(LST_X)
+    LST_HYPER_NUMBER_LIST(LST_X)
 #undef LST_X
 #define LST_X(field) ok = ok && json_object_set_new(group, #field, json_boolean(h->field)) == 0;
-    LST__HYPER_SWITCHES(LST_X)
+    LST_HYPER_SWITCH_LIST(LST_X)
 #undef LST_X
     if (ok)
         return group;

@@ -241,7 +241,7 @@ static void test_killed_at_any_moment(void **state)
         struct timespec pause = {0, (long)lst__random_below(9, 0, round, 25000000)};
         do
             nanosleep(&pause, NULL);
-        while (!has_checkpoint());
+        while (!has_checkpoint() && waitpid(child, NULL, WNOHANG) == 0);
         kill(child, SIGKILL);
         int result;
         waitpid(child, &result, 0);

@@ -273,6 +273,23 @@ static void test_broken_metadata(void **state)
     toy_destroy(&t);
 }
 
+/* A file from before a hyper-parameter existed: it had its default then. */
+static void test_fields_younger_than_the_file(void **state)
+{
+    (void)state;
+    toy t;
+    lst_error err = {0};
+    save_one();
+    rewrite("leanstep.groups", "[{\"lr\": 0.5, \"weight_decay\": 0.1}, {\"lr\": 0.25, \"weight_decay\": 0}]", 0);
+    assert_int_equal(toy_create(&t, LST_RULE_ADAMW, LST_WEIGHT_BF16_MASTER), LST_OK);
+    if (lst_ckpt_load_optim(path, t.optim, &err) != LST_OK)
+        fail_msg("%s", err.message);
+    assert_true(lst_optim_group(t.optim, 0)->lr == 0.5 && lst_optim_group(t.optim, 1)->lr == 0.25);
+    rewrite("leanstep.groups", "[{\"lr\": 0.5}, {\"lr\": 0.25, \"weight_decay\": 0}]", 0);
+    expect_refusal(&t, "group 0 has weight_decay 0.01", LST_ERR_STATE);
+    toy_destroy(&t);
+}
+
 static void test_truncated(void **state)
 {
     (void)state;
@@ -401,6 +418,7 @@ int main(void)
         WITH_FOLDER(test_another_model),
         WITH_FOLDER(test_broken_metadata),
         WITH_FOLDER(test_truncated),
+        WITH_FOLDER(test_fields_younger_than_the_file),
         WITH_FOLDER(test_unbound),
         WITH_FOLDER(test_disk_full),
         WITH_FOLDER(test_every_allocation_fails_once),

@@ -19,6 +19,7 @@ enum { TOY_TENSORS = 3, TOY_MATRIX = 1, TOY_ELEMS = 1 + 37 * 51 + 5000 };
 typedef struct toy {
     lst_optim *optim;
     void *block;
+    void *scratch;
     void *weights[TOY_TENSORS];
     size_t n_elems[TOY_TENSORS];
     lst_codec codec;
@@ -50,6 +51,10 @@ static inline lst_status toy_create_from(toy *t, lst_rule rule, lst_weight_form 
     t->block = aligned_alloc(64, bytes + 64);
     memset(t->block, 0xee, bytes + 64);
     status = lst_optim_bind(t->optim, t->block, bytes, NULL);
+    size_t scratch_bytes = (lst_optim_scratch_bytes(t->optim) + 64) / 64 * 64;
+    t->scratch = aligned_alloc(64, scratch_bytes);
+    if (status == LST_OK)
+        status = lst_optim_bind_scratch(t->optim, t->scratch, scratch_bytes, NULL);
     for (size_t i = 0; status == LST_OK && i < n; i++) {
         t->n_elems[i] = 1;
         for (size_t d = 0; d < tensors[i].n_dims; d++)
@@ -76,6 +81,7 @@ static inline void toy_destroy(toy *t)
 {
     lst_optim_destroy(t->optim);
     free(t->block);
+    free(t->scratch);
     for (size_t i = 0; i < TOY_TENSORS; i++)
         free(t->weights[i]);
 }
