@@ -11,24 +11,29 @@
 #include "base/random.h"
 #include "kernels/kernels.h"
 
+static void give_or_take(model *m, int phase, bool take)
+{
+    for (size_t i = 0; i < m->plan->n_buffers; i++) {
+        const lst_buffer *b = &m->plan->buffers[i];
+        bool lives = b->first_phase <= phase && phase <= b->last_phase;
+        if (!m->claimed[i] || lives == m->held[i] || lives != take)
+            continue;
+        m->held[i] = lives;
+        if (!take) {
+            lst_ledger_give(m->ledger, b->bucket, b->bytes);
+            continue;
+        }
+        lst_ledger_take(m->ledger, b->bucket, b->bytes);
+        if (m->poison)
+            memset(m->arena + b->offset, 0xff, b->bytes);
+    }
+}
+
 void model_enter(model *m, int phase)
 {
+    give_or_take(m, phase, false); /* first: a phase holds what lives in it, no more */
     lst_ledger_enter(m->ledger, phase);
-    for (int taking = 0; taking < 2; taking++) /* give first, so that the sum never exceeds what lives in the phase */
-        for (size_t i = 0; i < m->plan->n_buffers; i++) {
-            const lst_buffer *b = &m->plan->buffers[i];
-            bool lives = b->first_phase <= phase && phase <= b->last_phase;
-            if (!m->claimed[i] || lives == m->held[i] || lives != (taking == 1))
-                continue;
-            m->held[i] = lives;
-            if (!lives) {
-                lst_ledger_give(m->ledger, b->bucket, b->bytes);
-                continue;
-            }
-            lst_ledger_take(m->ledger, b->bucket, b->bytes);
-            if (m->poison)
-                memset(m->arena + b->offset, 0xff, b->bytes);
-        }
+    give_or_take(m, phase, true);
 }
 
 void model_set_poison(model *m, bool poison)

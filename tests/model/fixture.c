@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "numeric/bf16.h"
+#include "numeric/f16.h"
 #include "plan/activations.h"
 
 static int finish_open(fixture *f, size_t threads)
@@ -99,15 +101,7 @@ typedef struct collect {
 static float half_value(const void *data, lst_codec codec, size_t i)
 {
     uint16_t h = ((const uint16_t *)data)[i];
-    if (codec == LST_CODEC_F16) {
-        _Float16 x;
-        memcpy(&x, &h, sizeof x);
-        return (float)x;
-    }
-    uint32_t bits = (uint32_t)h << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    return codec == LST_CODEC_F16 ? lst__f16_to_f32(h) : lst__bf16_to_f32(h);
 }
 
 static lst_status take_gradient(void *user, size_t tensor, const void *grad, lst_codec codec, lst_error *err)
