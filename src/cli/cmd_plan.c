@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/levers.h"
 #include "cli/model_arg.h"
 #include "cli/plan_print.h"
 #include "cli/print.h"
@@ -156,26 +157,6 @@ static void print_command(const request *q, const lst_recipe *recipe)
     printf("\n");
 }
 
-#define MAX_LEVERS 16
-
-static lst_status print_levers(const lst_plan *plan, lst_error *err)
-{
-    lst_lever levers[MAX_LEVERS];
-    size_t n = MAX_LEVERS;
-    lst_status status = lst_plan_levers(plan, levers, &n, err);
-    if (status != LST_OK || n == 0)
-        return status;
-    printf("\nWhat would help, each alone, most bytes first:\n\n  %11s  %11s  %-28s %s\n", "saves", "then", "option",
-           "what it does; its price");
-    for (size_t i = 0; i < n; i++) {
-        char saves[32], then[32];
-        printf("  %11s  %11s  %-28s %s; %s\n", cli_print_binary(saves, sizeof saves, levers[i].saves),
-               cli_print_binary(then, sizeof then, levers[i].arena_bytes), levers[i].option, levers[i].what,
-               levers[i].price);
-    }
-    return LST_OK;
-}
-
 static lst_status print_verdict(const request *q, const lst_plan *plan, lst_error *err)
 {
     char limit[100], rest[100];
@@ -186,7 +167,7 @@ static lst_status print_verdict(const request *q, const lst_plan *plan, lst_erro
            cli_print_bytes(rest, sizeof rest, difference), fits ? "to spare" : "too much");
     if (fits)
         return LST_OK;
-    lst_status status = print_levers(plan, err);
+    lst_status status = cli_print_levers(stdout, plan, err);
     if (status != LST_OK)
         return status;
     lst_recipe fitting;

@@ -33,6 +33,18 @@ static lst_status open_data(train_run *run, lst_error *err)
     return status;
 }
 
+/* The length of the run in steps, and its warm-up, from what was asked and the text there is. */
+static lst_status resolve_length(train_run *run, lst_error *err)
+{
+    lst_schedule *schedule = &run->settings.schedule;
+    if (schedule->total_steps == 0)
+        schedule->total_steps =
+            (int64_t)ceil(run->settings.epochs * (double)run->train.n_sequences / (double)train_run_sequences(run));
+    if (schedule->warmup_steps < 0)
+        schedule->warmup_steps = schedule->total_steps / 10 < 100 ? schedule->total_steps / 10 : 100;
+    return train_settings_check(&run->settings, err);
+}
+
 static lst_status check_limit(const train_run *run, lst_error *err)
 {
     uint64_t limit = run->settings.memory_limit, need = run->plan->arena_bytes;
@@ -64,6 +76,8 @@ lst_status train__run_build(train_run **out, const train_settings *settings, con
         status = train_settings_check(settings, err);
     if (status == LST_OK)
         status = open_data(run, err);
+    if (status == LST_OK)
+        status = resolve_length(run, err);
     if (status == LST_OK)
         status = lst_plan_create(&run->plan, &settings->arch, &settings->recipe, err);
     if (status == LST_OK)

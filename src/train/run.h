@@ -63,6 +63,9 @@ LST_MUST_USE lst_status train_run_validate(train_run *run, double *loss, lst_err
 /* A checkpoint of now; older ones beyond settings.keep are removed once it is complete. */
 LST_MUST_USE lst_status train_run_save(train_run *run, lst_error *err);
 
+/* Writes report.html from what the run has done so far. `sample` is text that the model wrote after settings.prompt, or NULL. */
+LST_MUST_USE lst_status train_run_report(const train_run *run, const char *sample, lst_error *err);
+
 /* Sequences a step: batch * accumulation. */
 size_t train_run_sequences(const train_run *run);
 /* Epochs done so far, as a fraction. */

@@ -114,6 +114,7 @@ static const field fields[] = {
     {"schedule", "kind", FIELD_CHOICE, AT(schedule.kind), LST_N_SCHEDULES, schedule_name},
     {"schedule", "warmup_steps", FIELD_I64, AT(schedule.warmup_steps), 0, NULL},
     {"schedule", "total_steps", FIELD_I64, AT(schedule.total_steps), 0, NULL},
+    {"schedule", "epochs", FIELD_REAL, AT(epochs), 0, NULL},
     {"run", "seed", FIELD_U64, AT(seed), 0, NULL},
     {"run", "memory_limit_bytes", FIELD_U64, AT(memory_limit), 0, NULL},
     {"run", "eval_every", FIELD_SIZE, AT(eval_every), 0, NULL},
@@ -137,7 +138,7 @@ void train_settings_default(train_settings *out)
 {
     memset(out, 0, sizeof *out);
     lst_recipe_default(&out->recipe);
-    out->schedule = (lst_schedule){.kind = LST_SCHEDULE_COSINE, .warmup_steps = 0, .total_steps = 1000};
+    out->schedule = (lst_schedule){.kind = LST_SCHEDULE_COSINE, .warmup_steps = -1, .total_steps = 1000};
     out->valid_fraction = 0.05;
     out->eval_every = 100;
     out->eval_sequences = 64;
@@ -150,9 +151,9 @@ void train_settings_default(train_settings *out)
 
 lst_status train_settings_check(const train_settings *s, lst_error *err)
 {
-    if (s->schedule.total_steps < 1)
-        return lst__fail(err, LST_ERR_ARGUMENT, "--steps must be at least 1");
-    if (s->schedule.warmup_steps < 0 || s->schedule.warmup_steps > s->schedule.total_steps)
+    if (s->schedule.total_steps < 0 || (s->schedule.total_steps == 0 && !(s->epochs > 0 && s->epochs <= 1e6)))
+        return lst__fail(err, LST_ERR_ARGUMENT, "a run needs --steps of at least 1, or --epochs above 0");
+    if (s->schedule.total_steps > 0 && s->schedule.warmup_steps > s->schedule.total_steps)
         return lst__fail(err, LST_ERR_ARGUMENT, "--warmup %lld is longer than the run of %lld steps",
                          (long long)s->schedule.warmup_steps, (long long)s->schedule.total_steps);
     if (!(s->valid_fraction > 0 && s->valid_fraction <= 0.5))

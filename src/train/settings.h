@@ -23,7 +23,9 @@ typedef struct train_settings {
     bool from_weights;          /* the folder's weights are the start; otherwise random ones */
     lst_arch arch;
     lst_recipe recipe;
-    lst_schedule schedule; /* total_steps is the length of the run */
+    lst_schedule schedule; /* total_steps is the length of the run; 0: as `epochs` says, once the data are known.
+                            * warmup_steps -1: a tenth of the run, at most 100 */
+    double epochs;         /* passes over the training text, where that decides the length */
     uint64_t seed;         /* of initial weights, split, order and rounding */
 
     char data[TRAIN_MAX_PATH]; /* absolute */
