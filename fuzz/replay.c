@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs files, and the files in folders, through a fuzz target, without a fuzzing engine: what plain CI does with a corpus.
+ * Runs files, and the files in folders, through a fuzz target, without a fuzzing engine: what plain CI does with a
+ * corpus.
  *
  *     fuzz_json fuzz/corpus/json some_crash.bin
  */

@@ -51,15 +51,16 @@ LST_API LST_MUST_USE lst_status lst_ckpt_save_weights(const char *path, const ls
                                                       size_t n_tensors, lst_error *err);
 
 /* Reads tensors from `path`: a .safetensors file, a model.safetensors.index.json, or a folder that holds one of them.
- * F32, BF16 and F16 are converted to the tensor's codec where they differ (to nearest, ties to even). Every tensor must be
- * there with its shape; tensors of the file that the list does not name are ignored, their number goes to *n_ignored
+ * F32, BF16 and F16 are converted to the tensor's codec where they differ (to nearest, ties to even). Every tensor must
+ * be there with its shape; tensors of the file that the list does not name are ignored, their number goes to *n_ignored
  * (NULL is allowed). LST_ERR_STATE if the file belongs to another model; then no memory was changed. */
 LST_API LST_MUST_USE lst_status lst_ckpt_load_weights(const char *path, const lst_ckpt_tensor *tensors,
                                                       size_t n_tensors, size_t *n_ignored, lst_error *err);
 
-/* The same into an optimizer's weights, under its tensors' names, so that a float32 file gives exact masters: each value
- * goes to weights and master together, as lst_optim_set_weights_f32 would do, without a copy of the tensor. Weights and
- * slots must be bound. Call lst_optim_reset before it, not after (reset takes masters from the rounded weights). */
+/* The same into an optimizer's weights, under its tensors' names, so that a float32 file gives exact masters: each
+ * value goes to weights and master together, as lst_optim_set_weights_f32 would do, without a copy of the tensor.
+ * Weights and slots must be bound. Call lst_optim_reset before it, not after (reset takes masters from the rounded
+ * weights). */
 LST_API LST_MUST_USE lst_status lst_ckpt_load_weights_exact(const char *path, lst_optim *optim, size_t *n_ignored,
                                                             lst_error *err);
 
@@ -91,8 +92,8 @@ typedef struct lst_ckpt lst_ckpt;
 LST_API LST_MUST_USE lst_status lst_ckpt_begin(lst_ckpt **out, const char *run, int64_t step, lst_error *err);
 /* Where its files are to be written. */
 LST_API const char *lst_ckpt_folder(const lst_ckpt *ckpt);
-/* Makes it appear under its name (replacing one of the same step at once), then removes the oldest until `keep` are left;
- * keep 0 removes none. Frees it, also on failure; a failure leaves the older ones as they were. */
+/* Makes it appear under its name (replacing one of the same step at once), then removes the oldest until `keep` are
+ * left; keep 0 removes none. Frees it, also on failure; a failure leaves the older ones as they were. */
 LST_API LST_MUST_USE lst_status lst_ckpt_commit(lst_ckpt *ckpt, size_t keep, lst_error *err);
 /* Removes what was written so far; NULL is allowed. */
 LST_API void lst_ckpt_abort(lst_ckpt *ckpt);
@@ -100,7 +101,7 @@ LST_API void lst_ckpt_abort(lst_ckpt *ckpt);
 /* The newest complete checkpoint in `run`: its path in fresh memory (lst_ckpt_free) and its step (NULL is allowed).
  * LST_ERR_STATE if there is none. */
 LST_API LST_MUST_USE lst_status lst_ckpt_latest(const char *run, char **path, int64_t *step, lst_error *err);
-/* Removes what killed processes left in `run` (*.tmp-PID whose process is gone). One process at a time saves to a run. */
+/* Removes what killed processes left in `run` (*.tmp-PID whose process is gone). One process a run at a time. */
 LST_API LST_MUST_USE lst_status lst_ckpt_clean(const char *run, lst_error *err);
 
 #ifdef __cplusplus

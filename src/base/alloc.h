@@ -18,7 +18,7 @@ void *lst__realloc(void *old, size_t n, size_t size);
 char *lst__strdup(const char *text);
 void lst__free(void *memory);
 
-/* For tests: the n-th allocation from now (1 = the next) fails; 0 switches the hook off. Counts arena reservations too. */
+/* For tests: the n-th allocation from now (1: the next) fails; 0 switches the hook off. Arenas count too. */
 void lst__fault_arm(uint64_t n);
 /* Whether the armed fault has struck; and how many allocations were made since arming. */
 uint64_t lst__fault_count(void);

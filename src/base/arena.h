@@ -19,7 +19,7 @@ typedef struct lst_arena {
     void *mapping;
 } lst_arena;
 
-/* Zeroed. Touches all pages with the pool's threads (pool may be NULL). LST_ERR_MEMORY names bytes asked and available. */
+/* Zeroed. Touches all pages with the pool's threads (pool may be NULL). LST_ERR_MEMORY names bytes asked and there. */
 LST_MUST_USE lst_status lst__arena_reserve(lst_arena *arena, size_t bytes, lst_pool *pool, lst_error *err);
 void lst__arena_release(lst_arena *arena);
 

@@ -22,8 +22,8 @@ typedef struct lst_map {
 /* Read-only map of a regular file. An empty file gives data NULL, n_bytes 0. */
 LST_MUST_USE lst_status lst__map_open(const char *path, lst_map *out, lst_error *err);
 void lst__map_close(lst_map *map);
-/* The whole pages in these bytes of a map will not be read again soon: they leave the resident memory of the process (and
- * come back if they are read after all). Only for bytes in a map. */
+/* The whole pages in these bytes of a map will not be read again soon: they leave the resident memory of the process
+ * (and come back if they are read after all). Only for bytes in a map. */
 void lst__map_forget(const void *from, size_t n_bytes);
 
 /* A file that appears under its name only when complete: written to a temporary file in the same folder,

@@ -17,8 +17,8 @@
  * thread that is late: a run ends when `done` counts all its tasks, whoever did them. The fields of the run are written
  * while the ticket's index is CLOSED, and are read before the swap: if they belong to a newer run, the swap fails.
  *
- * Waiting: a bounded spin (small runs follow each other within microseconds), then sleep on a condition, so that an idle
- * pool costs nothing. */
+ * Waiting: a bounded spin (small runs follow each other within microseconds), then sleep on a condition, so that an
+ * idle pool costs nothing. */
 
 #define CLOSED UINT32_MAX
 /* The most tasks one ticket can count; a longer run is cut into several. */

@@ -15,14 +15,14 @@
 
 #include "leanstep/status.h"
 
-/* Deepest nesting and most values (numbers, strings, arrays, ..., keys not counted) of one document. The second bounds the
- * memory of a parse: jansson needs up to about 100 bytes a value beside the text. */
+/* Deepest nesting and most values (numbers, strings, arrays, ..., keys not counted) of one document. The second bounds
+ * the memory of a parse: jansson needs up to about 100 bytes a value beside the text. */
 #define LST_JSON_MAX_DEPTH 64
 #define LST_JSON_MAX_VALUES ((size_t)4 << 20)
 
-/* Parses exactly one value of n_bytes of UTF-8 (white space around it is allowed). Refuses duplicate keys, NUL characters,
- * lone surrogates, and what exceeds the bounds. Messages have line and column; err->position the byte. The caller owns
- * *out (json_decref). */
+/* Parses exactly one value of n_bytes of UTF-8 (white space around it is allowed). Refuses duplicate keys, NUL
+ * characters, lone surrogates, and what exceeds the bounds. Messages have line and column; err->position the byte. The
+ * caller owns *out (json_decref). */
 LST_MUST_USE lst_status lst__json_parse(json_t **out, const char *where, const char *text, size_t n_bytes,
                                         lst_error *err);
 /* The same for a whole file of at most limit_bytes. */

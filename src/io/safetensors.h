@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * safetensors: an 8-byte little-endian header length, a JSON object, then bytes. Reader and writer; neither holds a copy
- * of a tensor's bytes. docs/formats.md lists what is refused.
+ * safetensors: an 8-byte little-endian header length, a JSON object, then bytes. Reader and writer; neither holds a
+ * copy of a tensor's bytes. docs/formats.md lists what is refused.
  */
 #ifndef LST_IO_SAFETENSORS_H
 #define LST_IO_SAFETENSORS_H
@@ -12,8 +12,8 @@
 #include "base/files.h"
 #include "leanstep/status.h"
 
-/* X(identifier = name in the file, bits an element), in the order of the format's own enumeration: the writer sorts by it,
- * last first, so that wide elements come before narrow ones and each is aligned to its size. */
+/* X(identifier = name in the file, bits an element), in the order of the format's own enumeration: the writer sorts by
+ * it, last first, so that wide elements come before narrow ones and each is aligned to its size. */
 #define LST_ST_DTYPE_LIST(X)                                                                                           \
     X(BOOL, 8)                                                                                                         \
     X(F4, 4)                                                                                                           \

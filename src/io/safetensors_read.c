@@ -11,7 +11,7 @@
 #include "io/printable.h"
 
 /* The header is checked in three passes: its length against the file (nothing is allocated yet), its JSON (bounded by
- * io/json.h), then every entry; at last the ranges of all tensors together must tile the data without hole or overlap. */
+ * io/json.h), then every entry; at last all ranges together must tile the data without hole or overlap. */
 
 /* A printable name in a message; two may stand in one. */
 typedef struct shown {

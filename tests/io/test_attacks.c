@@ -16,7 +16,8 @@
 #include "io/safetensors.h"
 
 /* Every hostile file of the collection: refused with a message that names its fault, or accepted, in bounded time and
- * memory. The list of files and what is expected of each is bad.json's; the table here says which words each fault gets. */
+ * memory. The list of files and what is expected of each is bad.json's; the table here says which words each fault
+ * gets. */
 
 #define FOLDER LEANSTEP_SOURCE_DIR "/tests/golden/bad"
 
