@@ -114,8 +114,8 @@ typedef struct lst_torch_run {
     lst_torch_dtype dtype;
     lst_torch_attention attention;
     bool gpu;         /* 1-byte dropout masks, float32 statistics, no generator state kept, lines for rounding etc. */
-    bool kv_repeated; /* keys and values are repeated to the width of the queries before attention (torchtune, older
-                            Hugging Face); otherwise kept at their own width */
+    bool kv_repeated; /* keys and values are repeated to the width of the queries before attention, and its output
+                            is copied (torchtune, older Hugging Face); otherwise kept as they are */
     bool pad_mask;    /* an attention mask is passed */
     bool use_cache;   /* the model's default of filling a key-value cache while training is left on */
     bool checkpoint;  /* activation checkpointing of whole layers, not reentrant */
@@ -142,8 +142,10 @@ typedef struct lst_torch_run {
     bool float32_master;      /* bfloat16 weights with a float32 copy that the optimizer updates */
     size_t optim_rank;        /* GALORE, APOLLO */
     size_t blocks;            /* BADAM */
+    bool float32_shards;      /* FSDP mixed precision: shards, gradients and state in float32, compute in bfloat16 */
     size_t ranks, zero;       /* ZeRO stage 0 to 3 (FSDP: 3) over this many processes */
-    size_t tensor_parallel;
+    uint64_t context_bytes; /* gpu: what the CUDA context and library workspaces take (nvidia-smi shows it, PyTorch does
+                               not); 0 for the default of 512 MiB */
 } lst_torch_run;
 
 /* float32, batch 1 x 512, AdamW for-loop, everything else off; the shape is left empty. */

@@ -71,12 +71,17 @@ typedef struct lst__state_bytes {
 } lst__state_bytes;
 void lst__torch_state(const lst__torch *c, const lst__trainables *trainable, lst__state_bytes *out);
 
+/* torch_ranks.c: one rank's part of weights, gradients and state; what it gathers. */
+struct lst__torch_sums;
+void lst__torch_shard(const lst__torch *c, struct lst__torch_sums *s, lst__state_bytes *state, uint64_t *weights);
+
 /* torch_phases.c: the sums of a step. */
 typedef struct lst__torch_sums {
     uint64_t start; /* live at the start of the step, gradients not included */
     uint64_t grads; /* all gradients */
     uint64_t held;  /* gradients there before backward begins */
     uint64_t layer_grads;
+    uint64_t gathered; /* ZeRO-3: whole layers in use, beside the shards; from forward to the end of backward */
     uint64_t layer, first_layer, checkpoint, outside, loss;
 } lst__torch_sums;
 /* Shifted labels kept by the loss; the model's output where the caller holds it through backward. */

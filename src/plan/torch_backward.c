@@ -42,7 +42,8 @@ static uint64_t input_beside_copy(const lst__torch *c)
 static uint64_t at_layer(const lst__torch *c, const lst__torch_sums *s, uint64_t l)
 {
     const uint64_t layer = l == 1 ? s->first_layer : s->layer;
-    uint64_t bytes = s->start + s->held + lasting(c) + lst__torch_held_output(c) + c->stream * c->t * c->h + 8;
+    uint64_t bytes =
+        s->start + s->held + s->gathered + lasting(c) + lst__torch_held_output(c) + c->stream * c->t * c->h + 8;
     if (c->run->checkpoint)
         bytes += (l - 1) * s->checkpoint + layer + input_beside_copy(c) + (c->run->gpu ? 0 : 5056);
     else
@@ -99,7 +100,7 @@ static void consider_layers(const lst__torch *c, const lst__torch_sums *s, momen
 static void consider_end(const lst__torch *c, const lst__torch_sums *s, moment *best)
 {
     const uint64_t head = c->weight * c->V * c->h, stream = c->stream * c->t * c->h;
-    const uint64_t base = s->start + lst__torch_held_output(c);
+    const uint64_t base = s->start + s->gathered + lst__torch_held_output(c);
     if (c->lora)
         return;
     if (s->held)

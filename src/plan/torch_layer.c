@@ -41,6 +41,8 @@ static void sdpa(const lst__torch *c, lst__kept *out)
     lst__torch_keep(out, "rotated queries", c->compute * c->t * c->q);
     lst__torch_keep(out, "keys and values", 2 * c->compute * c->t * (repeated ? c->q : c->kv));
     lst__torch_keep(out, "attention output", c->compute * c->t * c->q);
+    if (c->run->kv_repeated)
+        lst__torch_keep(out, "copy of the attention output", c->compute * c->t * c->q);
     if (!fallback)
         lst__torch_keep(out, "one float a head of attention", 4 * c->t * c->a);
     if (c->run->pad_mask)

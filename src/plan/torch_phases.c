@@ -25,7 +25,7 @@ uint64_t lst__torch_layers_kept(const lst__torch *c, const lst__torch_sums *s)
 
 static uint64_t before_loss(const lst__torch *c, const lst__torch_sums *s)
 {
-    return s->start + s->held + lst__torch_layers_kept(c, s) + s->outside;
+    return s->start + s->held + s->gathered + lst__torch_layers_kept(c, s) + s->outside;
 }
 
 uint64_t lst__torch_after_loss(const lst__torch *c, const lst__torch_sums *s)

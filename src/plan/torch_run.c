@@ -21,7 +21,6 @@ void lst_torch_run_default(lst_torch_run *out)
         .optim_rank = 128,
         .blocks = 1,
         .ranks = 1,
-        .tensor_parallel = 1,
     };
 }
 
@@ -73,7 +72,6 @@ static lst_status check_sizes(const lst_torch_run *run, lst_error *err)
         {"sequence", run->seq, (size_t)1 << 28},
         {"accumulation", run->accumulation, (size_t)1 << 24},
         {"ranks", run->ranks, (size_t)1 << 20},
-        {"tensor parallel", run->tensor_parallel, (size_t)1 << 12},
         {"loss chunks", run->loss_chunks, (size_t)1 << 20},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -194,6 +192,31 @@ static void sum_layers(const lst__torch *c, const lst__trainables *trainable, ls
     add_kept_lines(e, c, &layer, &outside);
 }
 
+static void add_total_lines(lst_estimate *e, const lst__torch_sums *s, const lst__state_bytes *state)
+{
+    add_line(e, "weights", e->after_load, "weights and buffers", "");
+    add_line(e, "gradients", s->grads, "gradients", "");
+    add_line(e, "state", state->state + state->setup, "optimizer state", "");
+    add_line(e, "state", state->temporary, "temporaries of the step", "");
+    add_line(e, "gathered", s->gathered, "layers gathered from other ranks", "");
+    add_line(e, "loss", s->loss, "kept by the loss", "");
+    add_line(e, "data", e->input_bytes, "token numbers, labels, mask", "");
+}
+
+/* A GPU's own, beside the tensors. Freed bfloat16 logits stay cached: the float32 copies need larger blocks. */
+static void add_device(const lst__torch *c, const lst__trainables *trainable, lst_estimate *e)
+{
+    const uint64_t tensors = 3 * (uint64_t)trainable->n + lst_shape_tensors(&c->run->shape) + c->L * 24;
+    e->rounding_bytes = tensors * 256; /* half of 512 bytes each */
+    e->cache_bytes = c->run->loss == LST_TORCH_LOSS_UPCAST && c->compute == 2 ? 2 * c->t * c->V : (uint64_t)32 << 20;
+    e->context_bytes = c->run->context_bytes ? c->run->context_bytes : (uint64_t)512 << 20;
+    e->device_bytes = e->steady.peak + e->rounding_bytes + e->cache_bytes + e->context_bytes;
+    e->uncertainty = 0.10;
+    add_line(e, "overhead", e->rounding_bytes, "allocations rounded to 512 bytes", "");
+    add_line(e, "overhead", e->cache_bytes, "freed blocks the allocator keeps", "");
+    add_line(e, "overhead", e->context_bytes, "CUDA context and workspaces", "");
+}
+
 static void price(const lst__torch *c, const lst__trainables *trainable, lst_estimate *e)
 {
     lst__torch_sums s = {0};
@@ -204,6 +227,7 @@ static void price(const lst__torch *c, const lst__trainables *trainable, lst_est
     e->trainable = trainable->elems;
     e->weight_bytes = lst__torch_weight_bytes(c, trainable);
     e->buffer_bytes = buffer_bytes(c);
+    lst__torch_shard(c, &s, &state, &e->weight_bytes);
     e->after_load = e->weight_bytes + e->buffer_bytes;
     e->input_bytes = (c->run->pad_mask ? 24 : 16) * c->t;
     e->grad_bytes = s.grads;
@@ -218,7 +242,10 @@ static void price(const lst__torch *c, const lst__trainables *trainable, lst_est
     lst__torch_phases(c, &s, state.temporary, 0, &e->steady);
     if (c->run->keep_grads)
         e->steady.start += s.grads;
-    e->sum_bytes = s.start + s.grads + e->kept_bytes + s.loss + 8 * c->t * c->V + state.temporary;
+    e->sum_bytes = s.start + s.grads + s.gathered + e->kept_bytes + s.loss + 8 * c->t * c->V + state.temporary;
+    add_total_lines(e, &s, &state);
+    if (c->run->gpu)
+        add_device(c, trainable, e);
 }
 
 lst_status lst_torch_estimate(lst_estimate **out, const lst_torch_run *run, lst_error *err)

@@ -170,7 +170,7 @@ static uint64_t whole_step_bytes(const stepper *s, const lst__trainables *traina
 void lst__torch_state(const lst__torch *c, const lst__trainables *trainable, lst__state_bytes *out)
 {
     stepper s = {.c = c, .run = c->run, .element = c->lora ? c->adapter : c->weight};
-    s.moment = c->run->float32_state || c->run->float32_master ? 4 : s.element;
+    s.moment = c->run->float32_state || c->run->float32_master || c->run->float32_shards ? 4 : s.element;
     *out = (lst__state_bytes){.setup = setup_bytes(c->run)};
     uint64_t highest = 0;
     for (size_t i = 0; i < trainable->n; i++) {
