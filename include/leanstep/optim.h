@@ -98,6 +98,8 @@ typedef struct lst_hyper {
     X(match_rms) X(adamw)
 
 LST_API void lst_hyper_default(lst_rule rule, lst_hyper *out);
+/* Whether the rule uses the field of lst_hyper of this name. */
+LST_API bool lst_rule_uses(lst_rule rule, const char *name);
 
 #define LST_MAX_DIMS 8
 
@@ -108,9 +110,11 @@ typedef struct lst_tensor {
     size_t dims[LST_MAX_DIMS];
     size_t group; /* index into the groups */
     /* adam-mini: how many consecutive values share a second moment; must divide the number of values. 0: one row of a matrix
-     * (the last dimension), all of a vector. 1: each its own (embedding, head). head_dim * hidden: an attention head of q or k. */
+     * (the last dimension), all of a vector. 1: each its own (embedding, head). head_dim * hidden: an attention head of q or k.
+     * LST_MOMENT_COLUMNS: the columns of a matrix share instead, where outputs are columns (stored [in, out]). */
     size_t moment_block;
 } lst_tensor;
+#define LST_MOMENT_COLUMNS ((size_t)-1)
 
 typedef struct lst_optim_options {
     size_t struct_size; /* sizeof(lst_optim_options): lets the struct grow */
@@ -141,6 +145,10 @@ typedef struct lst_optim lst_optim;
 /* The slots one tensor would have: planner, allocator and checkpoint all call this. `out` has room for LST_MAX_SLOTS. */
 LST_API LST_MUST_USE lst_status lst_optim_slots(const lst_optim_options *options, const lst_tensor *tensor, lst_slot *out,
                                                 size_t *n_slots, lst_error *err);
+
+/* Bytes of working memory that a step of this tensor needs beside its state; an optimizer needs the most of its tensors'. */
+LST_API LST_MUST_USE lst_status lst_optim_scratch(const lst_optim_options *options, const lst_tensor *tensor, size_t *bytes,
+                                                  lst_error *err);
 
 LST_API LST_MUST_USE lst_status lst_optim_create(lst_optim **out, const lst_optim_options *options,
                                                  const lst_tensor *tensors, size_t n_tensors, lst_error *err);

@@ -44,6 +44,7 @@ LST_API void lst_phase_name(size_t n_layers, int phase, char *out, size_t n);
     X(HEAD_GRADIENT, "head gradient")       /* index 0; float32; of a head that is not tied */                         \
     X(ACT, "activation")                    /* layer; index: micro-batch * number of activations + which */            \
     X(SCRATCH, "scratch")                   /* index: which */                                                         \
+    X(STEP_SCRATCH, "step scratch")         /* index 0; of rules that need it: adafactor, muon */                      \
     X(DATA, "data")                         /* index: which */
 
 typedef enum lst_buffer_kind {

@@ -102,11 +102,13 @@ static void claim_all(claim *c)
 }
 
 /* A buffer that nobody uses is a byte that the plan asks for in vain. State, and data beyond ids and targets, are the
- * caller's. */
-static lst_status check_all_claimed(const model *m, lst_error *err)
+ * caller's; so is the optimizer's working memory, but it comes and goes with the phases, so it is counted here. */
+static lst_status check_all_claimed(model *m, lst_error *err)
 {
     for (size_t i = 0; i < m->plan->n_buffers; i++) {
         const lst_buffer *b = &m->plan->buffers[i];
+        if (b->kind == LST_BUFFER_STEP_SCRATCH)
+            m->claimed[i] = true;
         bool callers = b->kind == LST_BUFFER_SLOT || (b->kind == LST_BUFFER_DATA && b->index > LST__DATA_TARGETS);
         if (!callers && !m->claimed[i])
             return lst__fail(err, LST_ERR_STATE, "the plan has a buffer \"%s\" (%zu bytes) that the model does not use",

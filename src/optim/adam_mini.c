@@ -7,8 +7,8 @@
  *     v_b = beta2*v_b + (1 - beta2)*mean of g*g over block b
  *     p = p - lr/(1 - beta1^t) * m / (sqrt(v_b)/sqrt(1 - beta2^t) + eps)
  *
- * A block is lst_tensor.moment_block consecutive values: an output row of a matrix, an attention head of q or k, a whole vector.
- * Where a block is one value this is AdamW, bit for bit.
+ * A block is lst_tensor.moment_block consecutive values: an output row of a matrix, an attention head of q or k, a whole vector;
+ * or a column of a matrix that is stored [in, out]. Where a block is one value this is AdamW, bit for bit.
  */
 #include "optim/pass.h"
 
@@ -16,6 +16,7 @@
 
 #include "base/fail.h"
 #include "optim/adam.h"
+#include "optim/factored.h"
 
 static size_t block_of(const lst_tensor *tensor)
 {
@@ -24,18 +25,35 @@ static size_t block_of(const lst_tensor *tensor)
     return tensor->n_dims >= 2 ? tensor->dims[tensor->n_dims - 1] : lst__tensor_n(tensor);
 }
 
+static bool by_columns(const lst_tensor *tensor)
+{
+    return tensor->moment_block == LST_MOMENT_COLUMNS;
+}
+
+static size_t n_moments(const lst_tensor *tensor)
+{
+    const size_t n = lst__tensor_n(tensor);
+    return by_columns(tensor) ? n / tensor->dims[tensor->n_dims - 2] : n / block_of(tensor);
+}
+
 static size_t slots(const lst_hyper *hyper, const lst_tensor *tensor, lst__slot_spec *out)
 {
     (void)hyper;
-    const size_t n = lst__tensor_n(tensor), block = block_of(tensor);
+    const size_t n = lst__tensor_n(tensor);
     out[0] = (lst__slot_spec){LST_BUCKET_EXP_AVG, n, false, false};
-    out[1] = (lst__slot_spec){LST_BUCKET_EXP_AVG_SQ, n / block, true, block > 1};
+    out[1] = (lst__slot_spec){LST_BUCKET_EXP_AVG_SQ, n_moments(tensor), true, block_of(tensor) > 1};
     return 2;
 }
 
 static lst_status check_tensor(const lst_tensor *tensor, lst_error *err)
 {
     const size_t n = lst__tensor_n(tensor), block = block_of(tensor);
+    if (by_columns(tensor)) {
+        if (tensor->n_dims >= 2)
+            return LST_OK;
+        return lst__fail(err, LST_ERR_ARGUMENT, "tensor %s: LST_MOMENT_COLUMNS needs a matrix; it has %zu dimensions",
+                         tensor->name, tensor->n_dims);
+    }
     if (block <= n && n % block == 0)
         return LST_OK;
     return lst__fail(err, LST_ERR_ARGUMENT, "tensor %s: moment_block is %zu, which does not divide its %zu values",
@@ -75,20 +93,20 @@ typedef struct step_call {
     const float *k;
     const float *v;
     size_t block;
+    const lst__factored *columns; /* NULL: blocks of consecutive values */
     bool late;
 } step_call;
 
-/* The part of a tile within one block: the denominator is one number. */
-static void step_run(const step_call *c, const lst__tile *tile, size_t at, size_t n, float v)
+/* A run of a tile from `at` on; value i has the second moment v[i * apart]. */
+static void step_run(const step_call *c, const lst__tile *tile, size_t at, size_t n, const float *v, size_t apart)
 {
     const float sign = c->k[LST__K_SIGN], rate = c->k[LST__K_RATE], decay = c->k[LST__K_DECAY];
-    const float beta1c = c->k[LST__K_BETA1C];
-    const float below = sqrtf(v) / c->k[LST__K_ROOT_BC2] + c->k[LST__K_EPS];
+    const float beta1c = c->k[LST__K_BETA1C], root_bc2 = c->k[LST__K_ROOT_BC2], eps = c->k[LST__K_EPS];
     float *restrict w = tile->w + at;
     float *restrict m = tile->s[0] + at;
     const float *restrict g = tile->g + at;
     for (size_t i = 0; i < n; i++) {
-        const float x = sign * g[i];
+        const float x = sign * g[i], below = sqrtf(v[i * apart]) / root_bc2 + eps;
         const float first = c->late ? x - beta1c * (x - m[i]) : m[i] + beta1c * (x - m[i]);
         m[i] = first;
         w[i] = w[i] * decay + (below == 0.0f ? 0.0f : rate * first / below);
@@ -100,11 +118,28 @@ static void step_tile(const lst__step *step, const void *user, const lst__tile *
     (void)step, (void)sums;
     const step_call *c = user;
     for (size_t at = 0; at < tile->n;) {
+        if (c->columns) {
+            const lst__row_run run = lst__row_run_at(c->columns, tile, at);
+            step_run(c, tile, at, run.n, c->v + run.matrix * c->columns->columns + run.column, 1);
+            at += run.n;
+            continue;
+        }
         const size_t block = (tile->first + at) / c->block, end = (block + 1) * c->block - tile->first;
         const size_t n = (end < tile->n ? end : tile->n) - at;
-        step_run(c, tile, at, n, c->v[block]);
+        step_run(c, tile, at, n, c->v + block, 0);
         at += n;
     }
+}
+
+static void update_blocks(const lst__step *step, size_t block)
+{
+    blocks b = {.step = step,
+                .block = block,
+                .n_blocks = step->n_elems / block,
+                .a_task = block < 32768 ? 32768 / block : 1,
+                .v = step->slots[1].memory,
+                .beta2 = step->hyper->beta2};
+    lst_pool_run(step->pool, (b.n_blocks + b.a_task - 1) / b.a_task, moment_task, &b);
 }
 
 static void whole(lst__step *step)
@@ -121,14 +156,15 @@ static void whole(lst__step *step)
         lst__pass_run(step, &pass, NULL);
         return;
     }
-    blocks b = {.step = step,
-                .block = block,
-                .n_blocks = step->n_elems / block,
-                .a_task = block < 32768 ? 32768 / block : 1,
-                .v = step->slots[1].memory,
-                .beta2 = h->beta2};
-    lst_pool_run(step->pool, (b.n_blocks + b.a_task - 1) / b.a_task, moment_task, &b);
-    const step_call c = {.k = call.k, .v = b.v, .block = block, .late = late};
+    lst__factored columns = {.step = step, .column = step->slots[1].memory, .keep = h->beta2, .take = 1.0 - h->beta2};
+    step_call c = {.k = call.k, .v = step->slots[1].memory, .block = block, .late = late};
+    if (by_columns(step->tensor)) {
+        lst__factored_shape(step->tensor, &columns);
+        lst__factored_update(&columns);
+        c.columns = &columns;
+    } else {
+        update_blocks(step, block);
+    }
     const lst__pass pass = {.reads = LST__USE_W | LST__USE_G | LST__USE_SLOTS(1),
                             .writes = LST__USE_W | LST__USE_SLOTS(1),
                             .tile = step_tile,

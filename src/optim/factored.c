@@ -77,7 +77,8 @@ static void column_task(void *context, size_t index, size_t worker)
 void lst__factored_update(const lst__factored *f)
 {
     const size_t all_rows = f->batch * f->rows, a_task = rows_of_task(f), matrices = matrices_of_task(f);
-    lst_pool_run(f->step->pool, (all_rows + a_task - 1) / a_task, row_task, (void *)f);
+    if (f->row)
+        lst_pool_run(f->step->pool, (all_rows + a_task - 1) / a_task, row_task, (void *)f);
     lst_pool_run(f->step->pool, (f->batch + matrices - 1) / matrices * stripes(f), column_task, (void *)f);
 }
 

@@ -11,7 +11,7 @@
 typedef struct lst__factored {
     const lst__step *step;
     size_t batch, rows, columns; /* batch * rows * columns = elements */
-    float *row, *column;         /* statistics: [batch][rows], [batch][columns] */
+    float *row, *column;         /* statistics: [batch][rows], [batch][columns]; row NULL: columns alone */
     double keep, take, added;    /* statistic = keep*statistic + take*(mean of g*g + added) */
 } lst__factored;
 

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/fail.h"
 
@@ -68,6 +69,14 @@ _Static_assert((0 LST_HYPER_NUMBER_LIST(LST_X) LST_HYPER_SWITCH_LIST(LST_Y) + 7)
                "LST_HYPER_NUMBER_LIST and LST_HYPER_SWITCH_LIST name every field");
 #undef LST_X
 #undef LST_Y
+
+bool lst_rule_uses(lst_rule rule, const char *name)
+{
+    for (size_t i = 0; i < LST__N_FIELDS; i++)
+        if (strcmp(fields[i].name, name) == 0)
+            return lst__rule_get(rule)->fields >> i & 1;
+    return false;
+}
 
 lst_status lst__hyper_check(lst_rule rule, const lst_hyper *hyper, size_t group, lst_error *err)
 {

@@ -118,3 +118,15 @@ lst_status lst_optim_slots(const lst_optim_options *options, const lst_tensor *t
     lst_status status = lst__options_check(options, err);
     return status == LST_OK ? lst__slots_of(options, tensor, out, n_slots, err) : status;
 }
+
+lst_status lst_optim_scratch(const lst_optim_options *options, const lst_tensor *tensor, size_t *bytes, lst_error *err)
+{
+    lst_slot slots[LST_MAX_SLOTS];
+    size_t n_slots;
+    lst_status status = lst_optim_slots(options, tensor, slots, &n_slots, err); /* checks all there is to check */
+    if (status != LST_OK)
+        return status;
+    const lst__rule *rule = lst__rule_get(options->rule);
+    *bytes = rule->scratch_bytes ? rule->scratch_bytes(&options->groups[tensor->group], tensor) : 0;
+    return LST_OK;
+}

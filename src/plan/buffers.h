@@ -21,7 +21,8 @@ LST_MUST_USE lst_status lst__plan_finish(lst_plan *plan, lst_error *err);
 /* Weights of every tensor, from load to save: WEIGHT, layer -1, index = tensor, in the weight form's codec. */
 LST_MUST_USE lst_status lst__plan_weights(lst_plan *plan, lst_error *err);
 
-/* Optimizer state: SLOT, layer = slot number, index = tensor, as lst_optim_slots says. Load to save. */
+/* Optimizer state: SLOT, layer = slot number, index = tensor, as lst_optim_slots says. Load to save. And the working memory of
+ * a step where the rule needs any: STEP_SCRATCH, layer -1, index 0. */
 LST_MUST_USE lst_status lst__plan_slots(lst_plan *plan, lst_error *err);
 
 /* Gradients.

@@ -7,19 +7,18 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-/* Group 0 decays, group 1 (norms, biases) does not. */
 static lst_status create_optimizer(train_engine *engine, uint64_t seed, lst_error *err)
 {
     const lst_plan *plan = engine->plan;
-    lst_hyper groups[2] = {plan->recipe.hyper, plan->recipe.hyper};
-    groups[1].weight_decay = 0;
+    lst_hyper groups[LST_RECIPE_GROUPS];
+    engine->n_groups = lst_recipe_groups(&plan->recipe, groups);
     const bool kept = plan->recipe.grad_mode == LST_GRAD_KEEP;
     lst_optim_options options = {.struct_size = sizeof options,
                                  .rule = plan->recipe.rule,
                                  .weights = plan->recipe.weights,
                                  .grads = kept ? plan->recipe.grads : LST_CODEC_F32,
                                  .state = plan->recipe.state,
-                                 .n_groups = 2,
+                                 .n_groups = engine->n_groups,
                                  .groups = groups,
                                  .seed = seed,
                                  .pool = engine->pool};
@@ -31,9 +30,7 @@ static lst_status create_optimizer(train_engine *engine, uint64_t seed, lst_erro
             lst__fail_memory(err, "the list of tensors", engine->n_tensors * (sizeof *tensors + sizeof *described));
     for (size_t i = 0; status == LST_OK && i < engine->n_tensors; i++) {
         lst_arch_tensor_at(&plan->arch, i, &described[i]);
-        tensors[i] = (lst_tensor){.name = described[i].name, .n_dims = described[i].n_dims};
-        memcpy(tensors[i].dims, described[i].dims, sizeof described[i].dims);
-        tensors[i].group = lst_arch_tensor_decays(&described[i]) ? 0 : 1;
+        lst_recipe_tensor(&plan->recipe, &plan->arch, &described[i], &tensors[i]);
     }
     if (status == LST_OK)
         status = lst_optim_create(&engine->optim, &options, tensors, engine->n_tensors, err);
@@ -68,6 +65,9 @@ static lst_status bind_optimizer(train_engine *engine, lst_error *err)
         if (status == LST_OK)
             status = bind_slots(engine, i, err);
     }
+    const lst_buffer *scratch = lst_plan_find(engine->plan, LST_BUFFER_STEP_SCRATCH, -1, 0);
+    if (status == LST_OK && scratch)
+        status = lst_optim_bind_scratch(engine->optim, engine->arena.base + scratch->offset, scratch->bytes, err);
     return status;
 }
 
@@ -272,7 +272,7 @@ lst_status train_engine_step(train_engine *engine, double lr, train_step *out, l
     train_step step = {.loss = NAN, .grad_norm = NAN, .clip = 1, .loss_scale = used_scale(engine)};
     step.counted = model_counted(engine->model);
     lst_status status = LST_OK;
-    for (size_t g = 0; status == LST_OK && g < 2; g++)
+    for (size_t g = 0; status == LST_OK && g < engine->n_groups; g++)
         status = lst_optim_set_lr(engine->optim, g, lr, err);
     if (status == LST_OK && engine->plan->recipe.grad_mode == LST_GRAD_KEEP)
         status = step_kept(engine, &step, err);

@@ -36,7 +36,7 @@ typedef struct train_engine {
     model *model;
     lst_optim *optim;
     lst_loss_scale scale; /* all ones where there is no loss scale */
-    size_t n_tensors;
+    size_t n_tensors, n_groups;
     double *squares;    /* by tensor: sum of squares of its gradient in this step */
     uint64_t n_skipped; /* steps skipped since the run's start */
     uint64_t n_skipped_in_row;
