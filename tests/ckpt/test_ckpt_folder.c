@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/files.h"
 #include "ckpt/toy.h"
 
@@ -156,6 +157,52 @@ static void test_clean(void **state)
     expect_latest(3, "kept");
 }
 
+/* Whether the run has a complete checkpoint by now. */
+static bool has_checkpoint(void)
+{
+    char *path = NULL;
+    lst_status status = lst_ckpt_latest(run, &path, NULL, NULL);
+    lst_ckpt_free(path);
+    return status == LST_OK;
+}
+
+static lst_status save_and_find(char **path, lst_error *err)
+{
+    lst_ckpt *ckpt;
+    lst_status status = lst_ckpt_begin(&ckpt, run, 5, err);
+    if (status == LST_OK)
+        status = lst_ckpt_commit(ckpt, 1, err);
+    if (status == LST_OK)
+        status = lst_ckpt_clean(run, err);
+    return status == LST_OK ? lst_ckpt_latest(run, path, NULL, err) : status;
+}
+
+static void test_every_allocation_fails_once(void **state)
+{
+    (void)state;
+    char name[128];
+    snprintf(name, sizeof name, "stale.tmp-%d", (int)getpid());
+    for (uint64_t n = 1;; n++) {
+        save(4, "old", 0);
+        put(run, name, "x");
+        char *path = NULL;
+        lst_error err = {0};
+        lst__fault_arm(n);
+        lst_status status = save_and_find(&path, &err);
+        int struck = lst__fault_struck();
+        lst__fault_arm(0);
+        assert_int_equal(status, struck ? LST_ERR_MEMORY : LST_OK);
+        assert_true(has_checkpoint()); /* the old one or the new one */
+        lst_ckpt_free(path);
+        assert_int_equal(lst_ckpt_clean(run, NULL), LST_OK);
+        if (!struck) {
+            assert_true(n > 8);
+            assert_int_equal(count_entries(), 1);
+            return;
+        }
+    }
+}
+
 /* ---- kill -9 ---- */
 
 /* Saves for ever; everything in the checkpoint of a step is a function of the step. */
@@ -221,15 +268,6 @@ static int64_t load_and_check(void)
     return step;
 }
 
-/* Whether the run has a complete checkpoint by now. */
-static bool has_checkpoint(void)
-{
-    char *path = NULL;
-    lst_status status = lst_ckpt_latest(run, &path, NULL, NULL);
-    lst_ckpt_free(path);
-    return status == LST_OK;
-}
-
 static void test_killed_at_any_moment(void **state)
 {
     (void)state;
@@ -265,6 +303,7 @@ int main(void)
         WITH_FOLDER(test_same_step_is_replaced),
         WITH_FOLDER(test_nothing_appears_before_commit),
         WITH_FOLDER(test_clean),
+        WITH_FOLDER(test_every_allocation_fails_once),
         WITH_FOLDER(test_killed_at_any_moment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
