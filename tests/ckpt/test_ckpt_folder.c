@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -203,6 +204,36 @@ static void test_every_allocation_fails_once(void **state)
     }
 }
 
+/* A file size limit stands for the full disk. */
+static void test_disk_full_leaves_the_previous_one(void **state)
+{
+    (void)state;
+    save(1, "before", 1);
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit limit = {.rlim_cur = 30000, .rlim_max = 30000};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        signal(SIGXFSZ, SIG_IGN);
+        toy t;
+        lst_ckpt *ckpt;
+        char path[256];
+        lst_error err = {0};
+        int ok = toy_create(&t, LST_RULE_ADAM, LST_WEIGHT_F32) == LST_OK && toy_start(&t) == LST_OK;
+        ok = ok && lst_ckpt_begin(&ckpt, run, 2, &err) == LST_OK;
+        if (ok) {
+            snprintf(path, sizeof path, "%s/" LST_CKPT_OPTIM, lst_ckpt_folder(ckpt));
+            ok = lst_ckpt_save_optim(path, t.optim, NULL, &err) == LST_ERR_IO && strstr(err.message, path) != NULL;
+            lst_ckpt_abort(ckpt);
+        }
+        _exit(ok ? 0 : 1);
+    }
+    int result;
+    waitpid(child, &result, 0);
+    assert_int_equal(result, 0);
+    assert_int_equal(count_entries(), 1);
+    expect_latest(1, "before");
+}
+
 /* ---- kill -9 ---- */
 
 /* Saves for ever; everything in the checkpoint of a step is a function of the step. */
@@ -303,6 +334,7 @@ int main(void)
         WITH_FOLDER(test_same_step_is_replaced),
         WITH_FOLDER(test_nothing_appears_before_commit),
         WITH_FOLDER(test_clean),
+        WITH_FOLDER(test_disk_full_leaves_the_previous_one),
         WITH_FOLDER(test_every_allocation_fails_once),
         WITH_FOLDER(test_killed_at_any_moment),
     };
