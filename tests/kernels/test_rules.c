@@ -99,6 +99,22 @@ static void every_variant_equals_the_reference(void **state)
     assert_true(variants > 0);
 }
 
+/* The block of a matrix product, on hostile numbers. */
+static void matrix_blocks_equal_the_reference(void **state)
+{
+    (void)state;
+    enum { DEPTH = 70, BLOCK = LST__MATMUL_ROWS * LST__MATMUL_COLUMNS };
+    static float a[DEPTH * LST__MATMUL_ROWS], b[DEPTH * LST__MATMUL_COLUMNS], want[BLOCK], got[BLOCK];
+    for (int isa = LST__ISA_BASE; isa < LST__N_ISAS; isa++)
+        for (size_t depth = 0; depth <= DEPTH && lst__kernels_for((lst__isa)isa); depth++) {
+            fill(a, DEPTH * LST__MATMUL_ROWS, 2 * depth);
+            fill(b, DEPTH * LST__MATMUL_COLUMNS, 2 * depth + 1);
+            lst__kernels_for(LST__ISA_SCALAR)->matmul(depth, a, b, want);
+            lst__kernels_for((lst__isa)isa)->matmul(depth, a, b, got);
+            assert_true(same(got, want, BLOCK));
+        }
+}
+
 static int open_pages(void **state)
 {
     (void)state;
@@ -117,6 +133,7 @@ static int close_pages(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_variant_equals_the_reference)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_variant_equals_the_reference),
+                                       cmocka_unit_test(matrix_blocks_equal_the_reference)};
     return cmocka_run_group_tests(tests, open_pages, close_pages);
 }

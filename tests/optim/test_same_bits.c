@@ -199,6 +199,38 @@ static void weights_are_the_rounding_of_the_master(void **state)
     fixture_destroy(&f);
 }
 
+/* State, weights and counts carried into a fresh optimizer: it goes on as if nothing had happened, in every rule and form. */
+static void a_resumed_run_goes_on(void **state)
+{
+    (void)state;
+    for (unsigned rule = 0; rule < LST_N_RULES; rule++)
+        for (unsigned form = 0; form < LST_N_WEIGHT_FORMS; form++) {
+            const lst_hyper h = busy_hyper((lst_rule)rule);
+            lst_optim_options options = fixture_options((lst_rule)rule, &h, 1);
+            options.weights = (lst_weight_form)form;
+            fixture whole, resumed;
+            run(&whole, &options);
+            fixture_create(&resumed, &options);
+            for (size_t i = 0; i < FIXTURE_TENSORS; i++) {
+                memcpy(resumed.weights[i], whole.weights[i],
+                       lst_codec_bytes(lst_weight_form_codec((lst_weight_form)form), whole.n_elems[i]));
+                for (size_t k = 0; k < lst_optim_slot_count(whole.optim, i); k++) {
+                    const lst_slot *from = lst_optim_slot(whole.optim, i, k);
+                    memcpy(lst_optim_slot(resumed.optim, i, k)->memory, from->memory, from->bytes);
+                }
+                MUST(lst_optim_set_steps(resumed.optim, i, lst_optim_steps(whole.optim, i), ERR));
+            }
+            lst_optim_set_begun(resumed.optim, lst_optim_begun(whole.optim));
+            for (uint64_t t = STEPS + 1; t <= STEPS + 3; t++) {
+                fixture_step(&whole, t);
+                fixture_step(&resumed, t);
+            }
+            fixture_equal(&whole, &resumed, lst_rule_name((lst_rule)rule));
+            fixture_destroy(&whole);
+            fixture_destroy(&resumed);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +241,7 @@ int main(void)
         cmocka_unit_test(scaled_gradients_agree),
         cmocka_unit_test(scaling_rounds_twice),
         cmocka_unit_test(weights_are_the_rounding_of_the_master),
+        cmocka_unit_test(a_resumed_run_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
