@@ -14,7 +14,9 @@
 
 #include "kernels/kernels.h"
 
+#include "kernels/body_blocks.h"
 #include "kernels/body_convert.h"
+#include "kernels/body_dynamic.h"
 #include "kernels/body_reduce.h"
 #include "kernels/body_rules.h"
 #include "kernels/body_matmul.h"
@@ -22,6 +24,8 @@
 static void fill_all(lst__kernels *k)
 {
     fill_convert(k);
+    fill_blocks(k);
+    fill_dynamic(k);
     fill_reduce(k);
     fill_rules(k);
     fill_matmul(k);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "kernels/rules.h"
+#include "numeric/dynamic_map.h"
 #include "numeric/rounding.h"
 
 /* X(identifier, name in LEANSTEP_DISABLE_CPU and in messages), slowest first. "scalar" is the reference: plain C that the
@@ -30,6 +31,10 @@ typedef enum lst__isa {
         LST__N_ISAS
 } lst__isa;
 
+typedef void lst__blocks_encode(const float *in, uint8_t *codes, uint8_t *bases, size_t n, lst__rounding_key key,
+                                uint32_t first);
+typedef void lst__blocks_decode(const uint8_t *codes, const uint8_t *bases, float *out, size_t n);
+
 /* The block of a product that is computed in registers. */
 #define LST__MATMUL_ROWS 6
 #define LST__MATMUL_COLUMNS 16
@@ -46,6 +51,17 @@ typedef struct lst__kernels {
     void (*f32_to_f16)(const float *in, uint16_t *out, size_t n);
     void (*split32_to_f32)(const uint16_t *hi, const uint16_t *lo, float *out, size_t n);
     void (*f32_to_split32)(const float *in, uint16_t *hi, uint16_t *lo, size_t n);
+
+    /* ---- split24 and blocks of small floats (body_blocks.h). `bases` has one byte a group of the run (numeric/q8.h, q4.h).
+     * `first` is the run's first index (low 32 bits), for the blocks a multiple of 32. q4 packs two codes a byte. */
+    void (*split24_to_f32)(const uint16_t *hi, const uint8_t *lo, float *out, size_t n);
+    void (*f32_to_split24)(const float *in, uint16_t *hi, uint8_t *lo, size_t n, lst__rounding_key key, uint32_t first);
+    lst__blocks_encode *f32_to_q8, *f32_to_q8u, *f32_to_q4, *f32_to_q4u;
+    lst__blocks_decode *q8_to_f32, *q8u_to_f32, *q4_to_f32, *q4u_to_f32;
+
+    /* ---- the dynamic map (body_dynamic.h): one block under its absmax (a NaN makes all of the block NaN) ---- */
+    void (*f32_to_dynamic)(const float *in, uint8_t *codes, size_t n, float absmax, const lst__dynamic_map *map);
+    void (*dynamic_to_f32)(const uint8_t *codes, float *out, size_t n, float absmax, const lst__dynamic_map *map);
 
     /* ---- reductions (body_reduce.h): fixed lanes, so the order of the sum is the same everywhere ---- */
     double (*sum_squares)(const float *x, size_t n); /* in double */

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * q8: 8-bit floats under a shared exponent. 32 values share one byte, `base`; a code is a small float in two gears:
+ * the binades next to the group's largest value are fine (16 steps each), those below coarse (4 steps each).
+ *
+ *     unsigned (second moments)   codes 128..255 fine: 8 binades    codes 1..127 coarse: 32 binades    0 is zero
+ *     signed (first moments)      sign, 64..127 fine:  4 binades    1..63 coarse:        16 binades    0 is zero
+ *
+ * A binade of float32 is linear in the bits, so all of it is integer arithmetic on them: no search, no division, no root. With
+ * E the biased exponent of the group's largest value, base = E - 39 (unsigned) or E - 19 (signed), at least 0.
+ *
+ * Rounding is stochastic, so that the expected value of a moving average follows the average exactly however small its steps
+ * are: it cannot freeze. Below the smallest level (2^-39 and 2^-19 of the largest value) an unsigned number that is not zero
+ * becomes the smallest level and never zero (a second moment too large slows a weight down; one of zero would
+ * let it jump), and a signed number becomes zero. An exact zero stays zero. Coding what was decoded changes nothing.
+ * docs/numerics.md has the error by decade and the simulations.
+ */
+#ifndef LST_NUMERIC_Q8_H
+#define LST_NUMERIC_Q8_H
+
+#include <stdint.h>
+
+#include "numeric/bits.h"
+
+#define LST__Q8_GROUP 32
+
+#define LST__Q8_COARSE(is_signed) ((is_signed) ? 16u : 32u) /* binades */
+#define LST__Q8_FINE(is_signed) ((is_signed) ? 4u : 8u)
+#define LST__Q8_HALF(is_signed) ((is_signed) ? 64u : 128u) /* the first fine code */
+
+static inline uint32_t lst__q8_magnitude(float x)
+{
+    return lst__bits_of_f32(x) & 0x7fffffffu;
+}
+
+/* A magnitude's bits rounded to 4 mantissa bits with a 16-bit draw; infinity becomes the largest level, a NaN a NaN. The
+ * largest of a group says what its base is. */
+static inline uint32_t lst__q8_fine(uint32_t magnitude, uint32_t draw)
+{
+    uint32_t rounded = (magnitude + (draw << 3)) & 0xfff80000u;
+    uint32_t kept = rounded > 0x7f780000u ? 0x7f780000u : rounded;
+    return magnitude > 0x7f800000u ? 0x7ff80000u : kept;
+}
+
+static inline uint32_t lst__q8_base(uint32_t most_fine, int is_signed)
+{
+    uint32_t exponent = most_fine >> 23, span = LST__Q8_COARSE(is_signed) + LST__Q8_FINE(is_signed) - 1;
+    return exponent > span ? exponent - span : 0;
+}
+
+/* The code of x with the draw that gave the group's base. */
+static inline uint8_t lst__q8_encode(float x, uint32_t draw, uint32_t base, int is_signed)
+{
+    uint32_t magnitude = lst__q8_magnitude(x);
+    uint32_t threshold = (base + LST__Q8_COARSE(is_signed)) << 23;
+    uint32_t fine = LST__Q8_HALF(is_signed) + ((lst__q8_fine(magnitude, draw) - threshold) >> 19);
+    int32_t steps = (int32_t)((magnitude + (draw << 5)) >> 21) - (int32_t)(base << 2);
+    int32_t least = !is_signed && magnitude != 0;
+    uint32_t coarse = (uint32_t)(steps > least ? steps : least);
+    uint32_t code = magnitude >= threshold ? fine : coarse;
+    uint32_t sign = is_signed ? (lst__bits_of_f32(x) >> 24) & 0x80u : 0;
+    return (uint8_t)(code | sign);
+}
+
+static inline float lst__q8_decode(uint8_t stored, uint32_t base, int is_signed)
+{
+    uint32_t code = is_signed ? stored & 0x7fu : stored;
+    uint32_t coarse = (base << 23) + (code << 21);
+    uint32_t fine = ((base + LST__Q8_COARSE(is_signed) - LST__Q8_FINE(is_signed)) << 23) + (code << 19);
+    uint32_t bits = code >= LST__Q8_HALF(is_signed) ? fine : coarse;
+    uint32_t sign = is_signed ? (uint32_t)(stored & 0x80u) << 24 : 0;
+    return lst__f32_of_bits((code == 0 ? 0 : bits) | sign);
+}
+
+#endif
