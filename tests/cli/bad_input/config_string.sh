@@ -1,0 +1,1 @@
+leanstep plan $SOURCE/tests/golden/bad/config_string.json

@@ -1,0 +1,1 @@
+leanstep generate no/such/run --prompt hello

@@ -1,0 +1,1 @@
+leanstep plan no/such/config.json

@@ -1,0 +1,1 @@
+leanstep plan --params seven

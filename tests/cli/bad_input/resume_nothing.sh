@@ -1,0 +1,1 @@
+leanstep resume no/such/run

@@ -1,0 +1,5 @@
+printf 'Too short.' > short.txt
+leanstep train demo --data short.txt --out run > plan.txt
+status=$?
+test ! -e run || echo "a run folder was left behind"
+exit $status

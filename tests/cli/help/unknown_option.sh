@@ -1,0 +1,1 @@
+leanstep plan --params 7e9 --memry 2GiB

@@ -1,0 +1,1 @@
+leanstep plan gpt2 --threads 2 --memory 8GiB

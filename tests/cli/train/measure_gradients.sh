@@ -1,0 +1,1 @@
+leanstep measure demo --gradients --seq 64 --threads 2

@@ -1,0 +1,1 @@
+leanstep measure --linear 4096x4096 --threads 2
