@@ -242,6 +242,7 @@ static lst_status step_released(train_engine *engine, train_step *out, lst_error
     model_hooks hooks = {&r, on_loss, on_gradient};
     lst_error stop;
     lst_status status = model_step(engine->model, 1, &hooks, &out->loss, &stop);
+    model_enter(engine->model, lst_phase_step(engine->plan->n_layers));
     if (status == LST_ERR_NONFINITE && out->skipped) {
         out->grad_norm = NAN;
         return LST_OK;

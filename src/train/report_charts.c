@@ -36,11 +36,11 @@ static void open_svg(FILE *out, int height, const char *label)
 static void y_axis(FILE *out, const scale *y, double unit, const char *suffix)
 {
     double step = tick_step((y->high - y->low) / unit, 5) * unit;
-    for (double v = ceil(y->low / step - 1e-9) * step; v <= y->high + step * 1e-9; v += step)
+    for (double i = ceil(y->low / step - 1e-9), v = i * step + 0.0; v <= y->high + step * 1e-9; i += 1, v = i * step)
         fprintf(out,
                 "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"%d\" y=\"%.1f\" "
                 "text-anchor=\"end\">%g%s</text>\n",
-                LEFT, RIGHT, at(y, v), at(y, v), LEFT - 6, at(y, v) + 4, v / unit, suffix);
+                LEFT, RIGHT, at(y, v), at(y, v), LEFT - 6, at(y, v) + 4, v == 0 ? 0.0 : v / unit, suffix);
 }
 
 static void polyline(FILE *out, const char *class, const train_point *points, size_t n, const scale *x, const scale *y)

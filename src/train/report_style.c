@@ -1,31 +1,29 @@
 /* SPDX-License-Identifier: MIT
  *
- * The look of report.html. Colours are variables with a light and a dark set; each bucket has one of its own (b0 is the
+ * The look of report.html. Colours are variables with a light and a dark set, one for each bucket (class b0 is the
  * first of LST_BUCKET_LIST): weights blue, gradients orange, state greens, activations reds, the rest greys.
  */
 #include "leanstep/ledger.h"
 #include "train/report.h"
 
-/* Hue, saturation and lightness by bucket: {light mode, dark mode}. */
-static const char *const bucket_colours[][2] = {
-    {"#3b6fd4", "#6d9bf1"}, /* weights */
-    {"#7f56c9", "#a98aea"}, /* master */
-    {"#e08a1e", "#f0a84a"}, /* gradients */
-    {"#2f9e6e", "#54c796"}, /* momentum_buffer */
-    {"#2f9e6e", "#54c796"}, /* exp_avg */
-    {"#7dbb42", "#a3d86f"}, /* exp_avg_sq */
-    {"#bfae2f", "#dccd57"}, /* max_exp_avg_sq */
-    {"#d2504f", "#ec7a78"}, /* activations */
-    {"#c2519c", "#e180c0"}, /* loss */
-    {"#8a8f98", "#7d838d"}, /* workspace */
-    {"#2aa0ad", "#55c5d1"}, /* data */
+/* In light mode, in dark mode. A rule keeps two or three of the state's buckets at most, so their greens may repeat. */
+static const char *const bucket_colours[LST_N_BUCKETS][2] = {
+    [LST_BUCKET_WEIGHTS] = {"#3b6fd4", "#6d9bf1"},        [LST_BUCKET_MASTER] = {"#7f56c9", "#a98aea"},
+    [LST_BUCKET_GRADIENTS] = {"#e08a1e", "#f0a84a"},      [LST_BUCKET_MOMENTUM_BUFFER] = {"#2f9e6e", "#54c796"},
+    [LST_BUCKET_EXP_AVG] = {"#2f9e6e", "#54c796"},        [LST_BUCKET_EXP_AVG_SQ] = {"#7dbb42", "#a3d86f"},
+    [LST_BUCKET_MAX_EXP_AVG_SQ] = {"#bfae2f", "#dccd57"}, [LST_BUCKET_EXP_AVG_SQ_ROW] = {"#7dbb42", "#a3d86f"},
+    [LST_BUCKET_EXP_AVG_SQ_COL] = {"#bfae2f", "#dccd57"}, [LST_BUCKET_SQUARE_AVG] = {"#7dbb42", "#a3d86f"},
+    [LST_BUCKET_GRAD_AVG] = {"#bfae2f", "#dccd57"},       [LST_BUCKET_Z] = {"#2f9e6e", "#54c796"},
+    [LST_BUCKET_AVERAGING] = {"#bfae2f", "#dccd57"},      [LST_BUCKET_ACTIVATIONS] = {"#d2504f", "#ec7a78"},
+    [LST_BUCKET_LOSS] = {"#c2519c", "#e180c0"},           [LST_BUCKET_WORKSPACE] = {"#8a8f98", "#7d838d"},
+    [LST_BUCKET_DATA] = {"#2aa0ad", "#55c5d1"},
 };
 
 static void colours(FILE *out, int mode)
 {
     for (int b = 0; b < LST_N_BUCKETS; b++) {
-        size_t n = sizeof bucket_colours / sizeof *bucket_colours;
-        fprintf(out, "--b%d:%s;", b, bucket_colours[(size_t)b % n][mode]);
+        const char *colour = bucket_colours[b][mode];
+        fprintf(out, "--b%d:%s;", b, colour ? colour : "#2f9e6e");
     }
 }
 
