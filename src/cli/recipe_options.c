@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "cli/hyper_options.h"
 
 #define LST_X(id, name, ...) "|" name
 static const char rule_names[] = LST_RULE_LIST(LST_X);
@@ -44,12 +45,14 @@ const cli_option cli_recipe_options[] = {
      "scale the loss so that f16 gradients do not vanish [dynamic for f16]"},
     {"lr", CLI_DOUBLE, "RATE", NULL, "learning rate [the rule's default]"},
     {"weight-decay", CLI_DOUBLE, "X", NULL, "of matrices; norms and biases take none [the rule's default]"},
-    {"beta1", CLI_DOUBLE, "X", NULL, "adam, adamw [0.9]"},
-    {"beta2", CLI_DOUBLE, "X", NULL, "adam, adamw [0.999]"},
-    {"eps", CLI_DOUBLE, "X", NULL, "adam, adamw [1e-8]"},
-    {"momentum", CLI_DOUBLE, "X", NULL, "momentum, nesterov [0.9]"},
+    {"beta1", CLI_DOUBLE, "X", NULL, "first moment's decay [0.9 for adamw; the rule's default]"},
+    {"beta2", CLI_DOUBLE, "X", NULL, "second moment's decay [0.999 for adamw; the rule's default]"},
+    {"eps", CLI_DOUBLE, "X", NULL, "added to the root of the second moment [1e-8 for adamw; the rule's default]"},
+    {"momentum", CLI_DOUBLE, "X", NULL, "momentum, nesterov, lars, muon, rmsprop [the rule's default]"},
     {"dampening", CLI_DOUBLE, "X", NULL, "momentum [0]"},
     {"amsgrad", CLI_FLAG, NULL, NULL, "adam, adamw: keep the largest second moment, one more slot"},
+    {"hyper", CLI_STRING, "NAME=X,...", NULL,
+     "what only one rule knows (muon: nesterov=off,ns_steps=3) [its defaults]"},
     {"threads", CLI_COUNT, "N", NULL, "decides scratch memory and speed, never the numbers [all there are]"},
     {NULL, CLI_FLAG, NULL, NULL, NULL}};
 
@@ -131,17 +134,11 @@ static void read_hyper(const cli_args *args, lst_hyper *h)
 
 static lst_status check_used(const cli_args *args, lst_rule rule, lst_error *err)
 {
-    bool adam = rule == LST_RULE_ADAM || rule == LST_RULE_ADAMW,
-         momentum = rule == LST_RULE_MOMENTUM || rule == LST_RULE_NESTEROV;
-    const struct {
-        const char *name;
-        bool used;
-    } options[] = {{"beta1", adam},   {"beta2", adam},        {"eps", adam},
-                   {"amsgrad", adam}, {"momentum", momentum}, {"dampening", momentum}};
+    static const char *const options[] = {"beta1", "beta2", "eps", "amsgrad", "momentum", "dampening"};
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
-        if (cli_given(args, options[i].name) && !options[i].used)
-            return lst__fail(err, LST_ERR_ARGUMENT, "--%s has no effect on --optimizer %s; leave it out",
-                             options[i].name, lst_rule_name(rule));
+        if (cli_given(args, options[i]) && !lst_rule_uses(rule, options[i]))
+            return lst__fail(err, LST_ERR_ARGUMENT, "--%s has no effect on --optimizer %s; leave it out", options[i],
+                             lst_rule_name(rule));
     return LST_OK;
 }
 
@@ -179,6 +176,11 @@ lst_status cli_recipe(const cli_args *args, const lst_arch *arch, lst_recipe *ou
         assume(assumed, "--activations keep");
     read_sizes(args, arch, &r, assumed);
     read_hyper(args, &r.hyper);
+    if (cli_given(args, "hyper")) {
+        status = cli_hyper_read(cli_text(args, "hyper"), r.rule, &r.hyper, err);
+        if (status != LST_OK)
+            return status;
+    }
     read_guards(args, &r, assumed);
     status = lst_recipe_check(&r, arch, err);
     if (status == LST_OK)
@@ -225,6 +227,10 @@ static void append_hyper(const lst_recipe *r, char *out, size_t n)
             append(out, n, " --%s %g", reals[i].name, reals[i].value);
     if (r->hyper.amsgrad)
         append(out, n, " --amsgrad");
+    char rest[400];
+    cli_hyper_text(&r->hyper, r->rule, rest, sizeof rest);
+    if (rest[0])
+        append(out, n, " --hyper %s", rest);
 }
 
 void cli_recipe_line(const lst_recipe *r, const lst_arch *arch, char *out, size_t n)

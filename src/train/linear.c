@@ -46,6 +46,12 @@ static lst_status plan_slots(layer *l, lst_error *err)
         const size_t dims[2] = {1, slots[s].n_elems};
         status = add(l, slots[s].bucket, LST_BUFFER_SLOT, (int)s, 0, slots[s].name, slots[s].codec, dims, err);
     }
+    size_t scratch = 0;
+    if (status == LST_OK)
+        status = lst_optim_scratch(&l->options, &l->tensor, &scratch, err);
+    if (status == LST_OK && scratch > 0)
+        status = add(l, LST_BUCKET_WORKSPACE, LST_BUFFER_STEP_SCRATCH, -1, 0, "optimizer scratch", LST_CODEC_F32,
+                     (size_t[2]){1, (scratch + 3) / 4}, err);
     return status;
 }
 
@@ -94,6 +100,9 @@ static lst_status bind(layer *l, lst_error *err)
         status = lst_optim_create(&l->optim, &l->options, &l->tensor, 1, err);
     for (size_t s = 0; status == LST_OK && s < lst_optim_slot_count(l->optim, 0); s++)
         status = lst_optim_bind_slot(l->optim, 0, s, memory_of(l, LST_BUFFER_SLOT, (int)s, 0), err);
+    if (status == LST_OK)
+        status = lst_optim_bind_scratch(l->optim, memory_of(l, LST_BUFFER_STEP_SCRATCH, -1, 0),
+                                        lst_optim_scratch_bytes(l->optim), err);
     if (status == LST_OK)
         status = lst_optim_bind_weights(l->optim, 0, memory_of(l, LST_BUFFER_WEIGHT, -1, 0), err);
     if (status == LST_OK)

@@ -90,16 +90,13 @@ static const field fields[] = {
     {"data", "hash", FIELD_HEX, AT(data_hash), 0, NULL},
     {"data", "valid_fraction", FIELD_REAL, AT(valid_fraction), 0, NULL},
     {"recipe", "optimizer", FIELD_CHOICE, AT(recipe.rule), LST_N_RULES, rule_name},
-    {"recipe", "lr", FIELD_REAL, AT(recipe.hyper.lr), 0, NULL},
-    {"recipe", "beta1", FIELD_REAL, AT(recipe.hyper.beta1), 0, NULL},
-    {"recipe", "beta2", FIELD_REAL, AT(recipe.hyper.beta2), 0, NULL},
-    {"recipe", "eps", FIELD_REAL, AT(recipe.hyper.eps), 0, NULL},
-    {"recipe", "momentum", FIELD_REAL, AT(recipe.hyper.momentum), 0, NULL},
-    {"recipe", "dampening", FIELD_REAL, AT(recipe.hyper.dampening), 0, NULL},
-    {"recipe", "weight_decay", FIELD_REAL, AT(recipe.hyper.weight_decay), 0, NULL},
-    {"recipe", "amsgrad", FIELD_BOOL, AT(recipe.hyper.amsgrad), 0, NULL},
-    {"recipe", "maximize", FIELD_BOOL, AT(recipe.hyper.maximize), 0, NULL},
-    {"recipe", "weights", FIELD_CHOICE, AT(recipe.weights), LST_N_WEIGHT_FORMS, form_name},
+#define LST_X(name) {"recipe", #name, FIELD_REAL, AT(recipe.hyper.name), 0, NULL},
+    LST_HYPER_NUMBER_LIST(LST_X)
+#undef LST_X
+#define LST_X(name) {"recipe", #name, FIELD_BOOL, AT(recipe.hyper.name), 0, NULL},
+        LST_HYPER_SWITCH_LIST(LST_X)
+#undef LST_X
+            {"recipe", "weights", FIELD_CHOICE, AT(recipe.weights), LST_N_WEIGHT_FORMS, form_name},
     {"recipe", "grads", FIELD_CHOICE, AT(recipe.grad_mode), LST_N_GRAD_MODES, grad_mode_name},
     {"recipe", "grad_dtype", FIELD_CHOICE, AT(recipe.grads), LST_N_CODECS, codec_name},
     {"recipe", "state_dtype", FIELD_CHOICE, AT(recipe.state), LST_N_CODECS, codec_name},
