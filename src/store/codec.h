@@ -4,8 +4,8 @@
  * into float32 and back; what the numbers mean is said in docs/numerics.md.
  *
  * A tensor of n_elems values occupies one buffer of bytes(n_elems). A codec with scales keeps all codes first, then the
- * scales (each array padded to 4 bytes), so both stream and neither disturbs the other's alignment; that is why every
- * call takes n_elems beside the run. To add a codec: a line in LST_CODEC_LIST, a codec_*.c with its row, a line in codec.c.
+ * scales (float32 scales at the next multiple of 4 bytes), so that both stream; that is why every call takes n_elems
+ * beside the run. To add a codec: a line in LST_CODEC_LIST, a codec_*.c with its row, a line in codec.c.
  *
  * There is no interface for where bytes live yet: it would only forward a pointer. A paged home can come in below the
  * calls of the tile step, which always name a whole buffer and the run [first, first + n) in it.
@@ -27,8 +27,8 @@ typedef struct lst__codec_traits {
     size_t (*bytes)(size_t n_elems);
     /* Both NULL for a codec that is only a part of a weight (lo16): store/weights.h handles those. */
     void (*decode)(const void *memory, size_t n_elems, size_t first, size_t n, float *out);
-    /* `rounding` is read by codecs that round stochastically (it may be NULL for the others); the value at index i draws
-     * its bits from (rounding, i), wherever the runs are cut. */
+    /* `rounding` is read by codecs that round stochastically ; the value at index i draws its bits from
+     * (rounding, i), wherever the runs are cut. NULL draws as {0} does. */
     void (*encode)(void *memory, size_t n_elems, size_t first, size_t n, const float *in,
                    const lst__rounding *rounding);
 } lst__codec_traits;
@@ -39,6 +39,9 @@ typedef struct lst__codec_traits {
 const lst__codec_traits *lst__codec(lst_codec codec);
 
 /* Rows, one a file of their own. */
-extern const lst__codec_traits lst__codec_f32, lst__codec_bf16, lst__codec_f16, lst__codec_lo16;
+extern const lst__codec_traits lst__codec_f32, lst__codec_bf16, lst__codec_f16, lst__codec_lo16, lst__codec_lo8;
+extern const lst__codec_traits lst__codec_q8, lst__codec_q8u, lst__codec_q4, lst__codec_q4u;
+extern const lst__codec_traits lst__codec_q8_dynamic, lst__codec_q8_dynamic_u;
+extern const lst__codec_traits lst__codec_q8_dynamic_2048, lst__codec_q8_dynamic_2048_u;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Codecs of one number a value, without scales: f32, bf16, f16; and lo16, which is only a part of a weight.
+ * Codecs of one number a value, without scales: f32, bf16, f16; and lo16, lo8, which are only parts of weights.
  */
 #include "store/codec.h"
 
@@ -17,6 +17,11 @@ static size_t bytes_of_4(size_t n)
 static size_t bytes_of_2(size_t n)
 {
     return n <= SIZE_MAX / 2 ? n * 2 : SIZE_MAX;
+}
+
+static size_t bytes_of_1(size_t n)
+{
+    return n;
 }
 
 static void decode_f32(const void *memory, size_t n_elems, size_t first, size_t n, float *out)
@@ -67,3 +72,4 @@ const lst__codec_traits lst__codec_f32 = {1, bytes_of_4, decode_f32, encode_f32}
 const lst__codec_traits lst__codec_bf16 = {1, bytes_of_2, decode_bf16, encode_bf16};
 const lst__codec_traits lst__codec_f16 = {1, bytes_of_2, decode_f16, encode_f16};
 const lst__codec_traits lst__codec_lo16 = {1, bytes_of_2, NULL, NULL};
+const lst__codec_traits lst__codec_lo8 = {1, bytes_of_1, NULL, NULL};

@@ -5,6 +5,7 @@
 
 #include "kernels/kernels.h"
 #include "store/codec.h"
+#include "store/draws.h"
 
 static const struct {
     const char *name;
@@ -41,6 +42,10 @@ void lst__weights_decode(const lst__weights *w, size_t first, size_t n, float *o
     if (w->form == LST_WEIGHT_SPLIT32) {
         const uint16_t *hi = w->weights, *lo = w->master;
         lst__kernels_get()->split32_to_f32(hi + first, lo + first, out, n);
+    } else if (w->form == LST_WEIGHT_SPLIT24) {
+        const uint16_t *hi = w->weights;
+        const uint8_t *lo = w->master;
+        lst__kernels_get()->split24_to_f32(hi + first, lo + first, out, n);
     } else if (forms[w->form].master >= 0) {
         lst__codec((lst_codec)forms[w->form].master)->decode(w->master, w->n_elems, first, n, out);
     } else {
@@ -48,8 +53,29 @@ void lst__weights_decode(const lst__weights *w, size_t first, size_t n, float *o
     }
 }
 
+/* The forms that draw. */
+static void encode_stochastic(const lst__weights *w, size_t first, size_t n, const float *in,
+                              const lst__rounding *rounding)
+{
+    const lst__kernels *k = lst__kernels_get();
+    uint16_t *hi = w->weights;
+    uint8_t *lo = w->master;
+    for (size_t done = 0; done < n;) {
+        const lst__draws d = lst__draws_of(rounding, first + done, n - done);
+        if (w->form == LST_WEIGHT_SPLIT24)
+            k->f32_to_split24(in + done, hi + first + done, lo + first + done, d.n, d.key, d.first);
+        else
+            k->f32_to_bf16_stochastic(in + done, hi + first + done, d.n, d.key, d.first);
+        done += d.n;
+    }
+}
+
 void lst__weights_encode(const lst__weights *w, size_t first, size_t n, const float *in, const lst__rounding *rounding)
 {
+    if (w->form == LST_WEIGHT_SPLIT24 || w->form == LST_WEIGHT_BF16_SR) {
+        encode_stochastic(w, first, n, in, rounding);
+        return;
+    }
     if (w->form == LST_WEIGHT_SPLIT32) {
         uint16_t *hi = w->weights, *lo = w->master;
         lst__kernels_get()->f32_to_split32(in, hi + first, lo + first, n);

@@ -22,7 +22,7 @@ typedef struct lst__weights {
 /* The float32 value that the optimizer works on: the master where there is one. */
 void lst__weights_decode(const lst__weights *w, size_t first, size_t n, float *out);
 
-/* Writes weights and master. `rounding` is read by forms that round stochastically (it may be NULL for the others). */
+/* Writes weights and master. `rounding` is read by forms that round stochastically; NULL draws as {0} does. */
 void lst__weights_encode(const lst__weights *w, size_t first, size_t n, const float *in, const lst__rounding *rounding);
 
 /* The weights as the model sees them, whatever the master says: to start a master from given weights. */
