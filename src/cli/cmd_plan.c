@@ -79,6 +79,39 @@ static lst_status refuse_shape_options(const cli_args *args, lst_error *err)
     return LST_OK;
 }
 
+static uint64_t state_of(lst_rule rule, const lst_tensor *tensor)
+{
+    lst_hyper hyper;
+    lst_slot slots[LST_MAX_SLOTS];
+    size_t n_slots = 0;
+    uint64_t bytes = 0;
+    lst_hyper_default(rule, &hyper);
+    const lst_optim_options options = {.struct_size = sizeof options, .rule = rule, .n_groups = 1, .groups = &hyper};
+    if (lst_optim_slots(&options, tensor, slots, &n_slots, NULL) != LST_OK)
+        return UINT64_MAX;
+    for (size_t i = 0; i < n_slots; i++)
+        bytes += slots[i].bytes;
+    return bytes;
+}
+
+/* Whether a rule's state follows from the number of parameters alone: as much for a vector as for a matrix of as many. */
+static bool counts_suffice(lst_rule rule)
+{
+    const lst_tensor vector = {.name = "vector", .n_dims = 1, .dims = {4096}},
+                     matrix = {.name = "matrix", .n_dims = 2, .dims = {64, 64}};
+    return state_of(rule, &vector) == state_of(rule, &matrix);
+}
+
+static lst_status refuse_shape_rules(const request *q, lst_error *err)
+{
+    if (q->model || counts_suffice(q->recipe.rule))
+        return LST_OK;
+    return lst__fail(
+        err, LST_ERR_ARGUMENT,
+        "--optimizer %s with --params: its state depends on the shapes of the tensors. Give a MODEL instead",
+        lst_rule_name(q->recipe.rule));
+}
+
 static lst_status read_request(const cli_args *args, request *q, lst_error *err)
 {
     memset(q, 0, sizeof *q);
@@ -92,6 +125,8 @@ static lst_status read_request(const cli_args *args, request *q, lst_error *err)
         return status;
     q->n_params = q->model ? lst_arch_params(&q->arch) : cli_count(args, "params");
     status = cli_recipe(args, arch_of(q), &q->recipe, &q->assumed, err);
+    if (status == LST_OK)
+        status = refuse_shape_rules(q, err);
     if (status == LST_OK && cli_given(args, "json") && (cli_given(args, "buffers") || cli_given(args, "table")))
         status = lst__fail(err, LST_ERR_ARGUMENT,
                            "--json with --buffers or --table: only the plan itself is written as JSON; give one");
@@ -118,7 +153,7 @@ static lst_status print_table_row(const request *q, lst_rule rule, lst_weight_fo
     double weights = (double)b[LST_BUCKET_WEIGHTS] / n, master = (double)b[LST_BUCKET_MASTER] / n;
     double gradients = r.grad_mode == LST_GRAD_KEEP ? (double)lst_codec_bytes(r.grads, 1) : 0;
     double moments = (double)plan->optimizer_state_bytes / n - master;
-    printf("  %-9s %-13s %7.4g %9.4g %7.4g %8.4g %6.4g  %14s\n", lst_rule_name(rule), lst_weight_form_name(form),
+    printf("  %-19s %-13s %7.4g %9.4g %7.4g %8.4g %6.4g  %14s\n", lst_rule_name(rule), lst_weight_form_name(form),
            weights, gradients, master, moments, (double)plan->fixed_bytes / n,
            cli_print_binary(binary, sizeof binary, q->model ? plan->arena_bytes : plan->fixed_bytes));
     lst_plan_destroy(plan);
@@ -131,11 +166,15 @@ static lst_status print_table(const request *q, lst_error *err)
                                             LST_WEIGHT_SPLIT32};
     lst_status status = LST_OK;
     printf("Bytes a parameter, by optimizer and precision (fp32 is f32, bf16 is bf16+master, fp16 is f16+master):\n\n");
-    printf("  %-9s %-13s %7s %9s %7s %8s %6s  %14s\n", "optimizer", "weights", "weights", "gradients", "master",
+    printf("  %-19s %-13s %7s %9s %7s %8s %6s  %14s\n", "optimizer", "weights", "weights", "gradients", "master",
            "moments", "total", q->model ? "arena" : "in all");
     for (int rule = 0; rule < LST_N_RULES; rule++)
         for (size_t f = 0; f < sizeof forms / sizeof forms[0] && status == LST_OK; f++)
-            status = print_table_row(q, (lst_rule)rule, forms[f], err);
+            if (q->model || counts_suffice((lst_rule)rule))
+                status = print_table_row(q, (lst_rule)rule, forms[f], err);
+    for (int rule = 0; rule < LST_N_RULES; rule++)
+        if (!q->model && !counts_suffice((lst_rule)rule))
+            printf("  %-19s depends on the shapes of the tensors: give a MODEL\n", lst_rule_name((lst_rule)rule));
     printf("\n");
     return status;
 }

@@ -133,6 +133,22 @@ static lst_status check_family(const lst_arch *a, lst_error *err)
     return LST_OK;
 }
 
+/* Biases come in the combinations that a config.json of the family can say. */
+static lst_status check_biases(const lst_arch *a, lst_error *err)
+{
+    lst_arch want;
+    lst_arch_default(a->family, &want);
+    bool chosen = a->family == LST_FAMILY_LLAMA || a->family == LST_FAMILY_QWEN3;
+    bool attention = chosen ? a->qkv_bias == a->o_bias : a->qkv_bias == want.qkv_bias && a->o_bias == want.o_bias;
+    if (attention && (a->family == LST_FAMILY_LLAMA || a->mlp_bias == want.mlp_bias))
+        return LST_OK;
+    return lst__fail(err, LST_ERR_ARGUMENT,
+                     "architecture: biases of q/k/v %s, of the attention output %s, of the MLP %s; the family %s has "
+                     "no such combination",
+                     a->qkv_bias ? "on" : "off", a->o_bias ? "on" : "off", a->mlp_bias ? "on" : "off",
+                     lst_family_name(a->family));
+}
+
 static lst_status check_total(const lst_arch *a, lst_error *err)
 {
     double attention = (double)a->heads * (double)a->head_dim, hidden = (double)a->hidden;
@@ -146,8 +162,8 @@ static lst_status check_total(const lst_arch *a, lst_error *err)
 
 lst_status lst_arch_check(const lst_arch *arch, lst_error *err)
 {
-    lst_status (*const checks[])(const lst_arch *, lst_error *) = {check_family, check_lengths, check_heads,
-                                                                   check_numbers, check_total};
+    lst_status (*const checks[])(const lst_arch *, lst_error *) = {check_family, check_biases,  check_lengths,
+                                                                   check_heads,  check_numbers, check_total};
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
         lst_status status = checks[i](arch, err);
         if (status != LST_OK)
