@@ -53,7 +53,10 @@ static void chunk_backward(const model_loss *loss, const float *x, float *dx, si
 {
     size_t hidden = loss->head.in;
     model_rows in = {loss->in, hidden}, in_grad = {loss->in_grad, hidden}, dz = {loss->logits, loss->head.out};
-    model_linear_backward_input(loss->work, &loss->head, in_grad, dz, n, false);
+    if (loss->parts)
+        model_linear_backward_input_deep(loss->work, &loss->head, in_grad, dz, n, loss->parts);
+    else
+        model_linear_backward_input(loss->work, &loss->head, in_grad, dz, n, false);
     model_linear_backward_weight(loss->work, &loss->head, grads->d_head, NULL, dz, in, n, grads->started);
     model_norm_grads norm = {.dx = {dx, hidden}, .dw = grads->d_norm, .db = grads->d_norm_bias, .add = grads->started};
     model_norm_backward(loss->work, &loss->norm, &norm, in_grad, (model_rows){(float *)x, hidden}, loss->stat,

@@ -21,6 +21,7 @@ typedef struct model_loss {
     float *logits;    /* [chunk, vocab] */
     float *in;        /* [chunk, hidden]: normed rows */
     float *in_grad;   /* [chunk, hidden] */
+    float *parts;     /* [LST__HEAD_PARTS, chunk, hidden], or NULL: the vocabulary is not large */
     float *stat;      /* [chunk, 2] */
     int32_t *rows;    /* [chunk]: which rows of the micro-batch */
     double *row_loss; /* [chunk] */

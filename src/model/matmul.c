@@ -2,6 +2,7 @@
 #include "model/matmul.h"
 
 #include <cblas.h>
+#include <string.h>
 
 #include "plan/activations.h"
 
@@ -118,6 +119,68 @@ void model_linear_backward_input(const model_work *work, const model_linear *lin
                            .codec = linear->codec,
                            .cols_first = linear->conv1d,
                            .add = add});
+}
+
+/* ---- the same, for a long sum: parts of the depth side by side ---- */
+
+typedef struct deep_product {
+    product p;
+    float *parts;
+    size_t part_depth;
+} deep_product;
+
+/* One part of the depth, one tile of columns; as wide as a widened panel of DEEP_STEP rows may be. */
+#define DEEP_COLS 1024
+#define DEEP_STEP (LST__PANEL_COLS * LST__PANEL_DEPTH / DEEP_COLS)
+
+static void deep_task(void *context, size_t index, size_t worker)
+{
+    const deep_product *dp = context;
+    const product *p = &dp->p;
+    size_t n_cols = model_tasks(p->cols, DEEP_COLS), part = index / n_cols, col = index % n_cols * DEEP_COLS;
+    size_t n = least(p->cols - col, DEEP_COLS), begin = least(part * dp->part_depth, p->depth);
+    size_t end = least(begin + dp->part_depth, p->depth), step = p->codec == LST_CODEC_F32 ? dp->part_depth : DEEP_STEP;
+    float *y = dp->parts + part * p->rows * p->cols + col;
+    for (size_t r = 0; begin == end && r < p->rows; r++)
+        memset(y + r * p->cols, 0, n * sizeof *y);
+    for (size_t d = begin; d < end; d += step) {
+        size_t k = least(end - d, step), ld;
+        const float *b = panel_of(p, col, n, d, k, model_scratch(p->work, worker), &ld);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, p->cols_first ? CblasTrans : CblasNoTrans, (int)p->rows, (int)n,
+                    (int)k, 1.0f, p->x.data + d, (int)p->x.stride, b, (int)ld, d == begin ? 0.0f : 1.0f, y,
+                    (int)p->cols);
+    }
+}
+
+static void deep_sum_task(void *context, size_t index, size_t worker)
+{
+    const deep_product *dp = context;
+    const product *p = &dp->p;
+    (void)worker;
+    for (size_t r = index * MODEL_TASK_ROWS, end = least(r + MODEL_TASK_ROWS, p->rows); r < end; r++) {
+        float *y = p->y.data + r * p->y.stride;
+        memcpy(y, dp->parts + r * p->cols, p->cols * sizeof *y);
+        for (size_t part = 1; part < LST__HEAD_PARTS; part++)
+            p->work->loops->add(y, dp->parts + (part * p->rows + r) * p->cols, p->cols);
+    }
+}
+
+void model_linear_backward_input_deep(const model_work *work, const model_linear *linear, model_rows dx, model_rows dy,
+                                      size_t rows, float *parts)
+{
+    deep_product dp = {.p = {.work = work,
+                             .y = dx,
+                             .x = dy,
+                             .rows = rows,
+                             .cols = linear->in,
+                             .depth = linear->out,
+                             .weight = linear->weight,
+                             .codec = linear->codec,
+                             .cols_first = linear->conv1d},
+                       .parts = parts,
+                       .part_depth = model_tasks(linear->out, LST__HEAD_PARTS)};
+    lst_pool_run(work->pool, LST__HEAD_PARTS * model_tasks(linear->in, DEEP_COLS), deep_task, &dp);
+    lst_pool_run(work->pool, model_tasks(rows, MODEL_TASK_ROWS), deep_sum_task, &dp);
 }
 
 /* ---- c[p, q] = a[rows, p]^T b[rows, q] ---- */

@@ -35,6 +35,10 @@ void model_linear_forward(const model_work *work, const model_linear *linear, mo
 /* dx[rows, in] = dy[rows, out] W; with add, +=. */
 void model_linear_backward_input(const model_work *work, const model_linear *linear, model_rows dx, model_rows dy,
                                  size_t rows, bool add);
+/* The same where out is far larger than in (a head): out is summed in LST__HEAD_PARTS parts at once, then in one order.
+ * parts [LST__HEAD_PARTS, rows, in]. */
+void model_linear_backward_input_deep(const model_work *work, const model_linear *linear, model_rows dx, model_rows dy,
+                                      size_t rows, float *parts);
 /* dw = dy^T x in the weight's own layout, db = column sums of dy (NULL: no bias); with add, +=. */
 void model_linear_backward_weight(const model_work *work, const model_linear *linear, float *dw, float *db,
                                   model_rows dy, model_rows x, size_t rows, bool add);

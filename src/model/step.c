@@ -38,6 +38,7 @@ model_loss model_loss_of(model *m)
                         .logits = m->scratch[LST__SCRATCH_LOGITS],
                         .in = m->scratch[LST__SCRATCH_HEAD_IN],
                         .in_grad = m->scratch[LST__SCRATCH_HEAD_GRAD],
+                        .parts = m->scratch[LST__SCRATCH_HEAD_PARTS],
                         .stat = m->scratch[LST__SCRATCH_HEAD_STAT],
                         .row_loss = (double *)(void *)rows, /* doubles first: the buffer is 64-byte aligned */
                         .rows = (int32_t *)(void *)(rows + 2 * chunk)};

@@ -112,6 +112,8 @@ size_t lst__scratch_elems(const lst_arch *arch, const lst_recipe *recipe, lst__s
     case LST__SCRATCH_HEAD_IN:
     case LST__SCRATCH_HEAD_GRAD:
         return chunk * arch->hidden;
+    case LST__SCRATCH_HEAD_PARTS:
+        return arch->vocab < LST__HEAD_PARTS_FROM ? 0 : LST__HEAD_PARTS * chunk * arch->hidden;
     case LST__SCRATCH_HEAD_STAT:
         return chunk * 2;
     case LST__SCRATCH_HEAD_ROWS:

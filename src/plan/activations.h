@@ -53,6 +53,7 @@ int lst__act_kept(lst_act_policy policy, lst__act act);
     X(LOGITS, "logits of a chunk", LOSS, LOSS, LOSS)        /* [loss_chunk, V] */                                      \
     X(HEAD_IN, "head input of a chunk", LOSS, LOSS, LOSS)   /* [loss_chunk, C] */                                      \
     X(HEAD_GRAD, "its gradient", LOSS, LOSS, LOSS)          /* [loss_chunk, C] */                                      \
+    X(HEAD_PARTS, "its partial sums", LOSS, LOSS, LOSS)     /* [LST__HEAD_PARTS, loss_chunk, C], for a large vocabulary */ \
     X(HEAD_STAT, "its statistics", LOSS, LOSS, LOSS)        /* [loss_chunk, 2] */                                      \
     X(HEAD_ROWS, "its rows", LOSS, LOSS, LOSS)              /* [loss_chunk] losses in double, then int32 rows */       \
     X(GENERATION, "generation", WORKSPACE, SAVE, SAVE)      /* lst__generation_elems: key/value cache and rows in flight */
@@ -83,6 +84,9 @@ size_t lst__loss_chunk(const lst_recipe *recipe);
 #define LST__QUERY_ROWS 64
 /* Scratch of one worker: a widened panel, two blocks of attention scores, a row; whichever is largest. */
 size_t lst__worker_elems(const lst_arch *arch, const lst_recipe *recipe);
+/* The gradient of the head's input sums over the vocabulary: from this many tokens on, in so many parts at once. */
+#define LST__HEAD_PARTS 8
+#define LST__HEAD_PARTS_FROM 8192
 /* One of the two widened vectors (a norm's weight and bias). */
 size_t lst__vector_elems(const lst_arch *arch);
 

@@ -19,6 +19,8 @@
 #include "model/model.h"
 #include "model/norm.h"
 #include "model/rope.h"
+#include "numeric/bf16.h"
+#include "plan/activations.h"
 #include "reference.h"
 
 #define MAX_INPUTS 4
@@ -161,6 +163,45 @@ static void linear(void **state)
     (void)state;
     check_linear(0);
     check_linear(1);
+}
+
+static void put(void *weights, lst_codec codec, size_t i, float x)
+{
+    uint16_t half = lst__bf16_from_f32(x);
+    size_t size = lst_codec_bytes(codec, 1);
+    memcpy((unsigned char *)weights + i * size, codec == LST_CODEC_F32 ? (void *)&x : (void *)&half, size);
+}
+
+/* The long sum in parts, for weights of each codec, against the plain one. */
+static void check_deep(lst_codec codec, size_t out)
+{
+    enum { ROWS = 5, IN = 1030, MOST = 600 };
+    static double weight[MOST * IN / 2];
+    static float dy[ROWS * MOST], want[ROWS * IN], got[ROWS * IN], parts[LST__HEAD_PARTS * ROWS * IN];
+    static float panels[2 * LST__PANEL_COLS * LST__PANEL_DEPTH];
+    model_work wide = work;
+    wide.scratch = panels;
+    wide.scratch_elems = (size_t)LST__PANEL_COLS * LST__PANEL_DEPTH;
+    for (size_t i = 0; i < out * IN; i++)
+        put(weight, codec, i, (float)lst__random_normal(1, 0, i));
+    for (size_t i = 0; i < ROWS * out; i++)
+        dy[i] = (float)lst__random_normal(1, 1, i);
+    model_linear l = {.weight = weight, .codec = codec, .in = IN, .out = out};
+    model_linear_backward_input(&wide, &l, (model_rows){want, IN}, (model_rows){dy, out}, ROWS, false);
+    model_linear_backward_input_deep(&wide, &l, (model_rows){got, IN}, (model_rows){dy, out}, ROWS, parts);
+    for (size_t i = 0; i < ROWS * IN; i++)
+        assert_true(fabsf(got[i] - want[i]) <= 2e-5f * sqrtf((float)out));
+}
+
+static void long_sums_in_parts(void **state)
+{
+    (void)state;
+    for (size_t out = 1; out <= 600; out = out * 3 + 2) {
+        check_deep(LST_CODEC_F32, out);
+        check_deep(LST_CODEC_BF16, out);
+    }
+    check_deep(LST_CODEC_F32, 600);
+    check_deep(LST_CODEC_BF16, 600);
 }
 
 /* ---- norms ---- */
@@ -406,9 +447,11 @@ static void loss_in_chunks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(linear),   cmocka_unit_test(norms),     cmocka_unit_test(head_norm),
-        cmocka_unit_test(rotation), cmocka_unit_test(attention), cmocka_unit_test(gelu),
-        cmocka_unit_test(swiglu),   cmocka_unit_test(embedding), cmocka_unit_test(loss_in_chunks),
+        cmocka_unit_test(linear),         cmocka_unit_test(norms),
+        cmocka_unit_test(head_norm),      cmocka_unit_test(rotation),
+        cmocka_unit_test(attention),      cmocka_unit_test(gelu),
+        cmocka_unit_test(swiglu),         cmocka_unit_test(embedding),
+        cmocka_unit_test(loss_in_chunks), cmocka_unit_test(long_sums_in_parts),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
