@@ -99,6 +99,8 @@ static lst_status write_text(const cli_args *args, model *m, lst_error *err)
                                .temperature = cli_real(args, "temperature"),
                                .top_k = (size_t)cli_count(args, "top-k"),
                                .seed = cli_count(args, "seed")};
+    if (sampling.temperature == 0 && !cli_given(args, "top-k"))
+        sampling.top_k = 0; /* the likeliest needs no choice: a default must not contradict an option that was given */
     const char *prompt = cli_given(args, "prompt") ? cli_text(args, "prompt") : "";
     fputs(prompt, stdout);
     lst_status status = train_sample(m, prompt, &sampling, put_byte, NULL, err);

@@ -77,5 +77,7 @@ lst_status cli_run_settings(const cli_args *args, train_settings *s, lst_error *
     s->sample_tokens = (size_t)cli_count(args, "sample-tokens");
     s->temperature = cli_real(args, "temperature");
     s->top_k = (size_t)cli_count(args, "top-k");
+    if (s->temperature == 0 && !cli_given(args, "top-k"))
+        s->top_k = 0; /* a default must not contradict an option that was given */
     return LST_OK;
 }
