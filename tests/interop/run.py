@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Runs the unittest modules beside it (test_*.py) and closes with `N passed, N failed[, N skipped]`."""
+import os
 import sys
 import unittest
 from pathlib import Path
+
+# Nothing is fetched at run time, and transformers shows no bars.
+os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error", HF_HUB_DISABLE_PROGRESS_BARS="1", TQDM_DISABLE="1")
 
 HERE = Path(__file__).resolve().parent
 
