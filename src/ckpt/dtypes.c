@@ -12,8 +12,8 @@ lst_st_dtype lst__ckpt_dtype(lst_codec codec)
         return LST_ST_F16;
     case LST_CODEC_LO16:
         return LST_ST_U16;
-    default:
-        return LST_ST_N_DTYPES;
+    default: /* bytes as stored: lo8, and codes with their scales behind them */
+        return (unsigned)codec < LST_N_CODECS ? LST_ST_U8 : LST_ST_N_DTYPES;
     }
 }
 

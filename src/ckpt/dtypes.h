@@ -8,7 +8,7 @@
 #include "io/safetensors.h"
 #include "leanstep/codec.h"
 
-/* lo16, the low half of a split weight, is U16; LST_ST_N_DTYPES for an unknown codec. */
+/* lo16, the low half of a split weight, is U16; lo8 and block codecs are U8; LST_ST_N_DTYPES for an unknown codec. */
 lst_st_dtype lst__ckpt_dtype(lst_codec codec);
 /* The codec that reads this dtype as numbers: F32, BF16, F16; LST_N_CODECS for others. */
 lst_codec lst__ckpt_codec(lst_st_dtype dtype);

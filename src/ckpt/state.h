@@ -26,8 +26,8 @@
 
 /* A slot's name in the file, "state.PARAM.SLOT", in fresh memory (lst__free); NULL if memory runs out. */
 char *lst__state_name(const lst_tensor *tensor, const lst_slot *slot);
-/* The slot's shape in the file: its tensor's where it has one element for each of the tensor's, else its length. The
- * dims live in tensor or slot. */
+/* The slot's shape in the file: its tensor's where it has one element for each of the tensor's, else its length; the
+ * bytes of a codec with blocks. The dims live in tensor or slot. */
 void lst__state_shape(const lst_tensor *tensor, const lst_slot *slot, size_t *n_dims, const size_t **dims);
 
 #endif

@@ -26,9 +26,10 @@ void lst__state_shape(const lst_tensor *tensor, const lst_slot *slot, size_t *n_
     size_t n_elems = 1;
     for (size_t i = 0; i < tensor->n_dims; i++)
         n_elems *= tensor->dims[i];
-    bool same = n_elems == slot->n_elems;
+    const bool blocks = lst_codec_block(slot->codec) > 1; /* codes and scales: a row of bytes */
+    const bool same = n_elems == slot->n_elems && !blocks;
     *n_dims = same ? tensor->n_dims : 1;
-    *dims = same ? tensor->dims : &slot->n_elems;
+    *dims = same ? tensor->dims : blocks ? &slot->bytes : &slot->n_elems;
 }
 
 /* ---- the description ---- */

@@ -27,7 +27,7 @@ typedef struct lst__codec_traits {
     size_t (*bytes)(size_t n_elems);
     /* Both NULL for a codec that is only a part of a weight (lo16): store/weights.h handles those. */
     void (*decode)(const void *memory, size_t n_elems, size_t first, size_t n, float *out);
-    /* `rounding` is read by codecs that round stochastically ; the value at index i draws its bits from
+    /* `rounding` is read by codecs that round stochastically; the value at index i draws its bits from
      * (rounding, i), wherever the runs are cut. NULL draws as {0} does. */
     void (*encode)(void *memory, size_t n_elems, size_t first, size_t n, const float *in,
                    const lst__rounding *rounding);
