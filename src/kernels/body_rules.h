@@ -101,12 +101,12 @@ LST__ALWAYS_INLINE float quotient_or_zero(float numerator, float denominator)
 /* adam: g = sign*g + l2*w.   adamw: w = decay*w; g = sign*g.
  * m = m + (1-beta1)*(g - m), a lerp; where 1-beta1 >= 0.5 (late) from the other end: g - beta1*(g - m), as torch.lerp.
  * v = beta2*v + ((1-beta2)*g)*g, in this order, so that squares overflow no earlier than torch's.
- * w = w + (rate*m) / (sqrt(v)/root_bc2 + eps), with amsgrad the largest v so far instead of v. */
+ * w = w + (rate*m) / (sqrt(v)*unbias2 + eps), with amsgrad the largest v so far instead of v. */
 LST__ALWAYS_INLINE void adam_body(const lst__rule_args *a, const int decoupled, const int amsgrad, const int late)
 {
     const float sign = a->k[LST__K_SIGN], l2 = a->k[LST__K_L2], rate = a->k[LST__K_RATE], decay = a->k[LST__K_DECAY];
     const float beta1c = a->k[LST__K_BETA1C], beta2 = a->k[LST__K_BETA2], beta2c = a->k[LST__K_BETA2C];
-    const float root_bc2 = a->k[LST__K_ROOT_BC2], eps = a->k[LST__K_EPS];
+    const float unbias2 = a->k[LST__K_UNBIAS2], eps = a->k[LST__K_EPS];
     float *restrict w = a->w;
     float *restrict m = a->s[0];
     float *restrict v = a->s[1];
@@ -123,7 +123,7 @@ LST__ALWAYS_INLINE void adam_body(const lst__rule_args *a, const int decoupled, 
             second = v_max[i] >= second ? v_max[i] : second;
             v_max[i] = second;
         }
-        w[i] = weight + quotient_or_zero(rate * first, __builtin_sqrtf(second) / root_bc2 + eps);
+        w[i] = weight + quotient_or_zero(rate * first, __builtin_sqrtf(second) * unbias2 + eps);
     }
 }
 
@@ -223,12 +223,12 @@ static void rule_lars(const lst__rule_args *a)
     }
 }
 
-/* m = beta1*m + (1-beta1)*g; v = beta2*v + ((1-beta2)*g)*g; u = (m/bc1) / (sqrt(v)/root_bc2 + eps) + l2*w. */
+/* m = beta1*m + (1-beta1)*g; v = beta2*v + ((1-beta2)*g)*g; u = (m/bc1) / (sqrt(v)*unbias2 + eps) + l2*w. */
 LST__ALWAYS_INLINE float lamb_one(const float *k, float w, float g, float *m, float *v)
 {
     *m = k[LST__K_KEEP] * *m + k[LST__K_TAKE] * g;
     *v = k[LST__K_BETA2] * *v + k[LST__K_BETA2C] * g * g;
-    return quotient_or_zero(*m * k[LST__K_INVERSE_BC1], __builtin_sqrtf(*v) / k[LST__K_ROOT_BC2] + k[LST__K_EPS]) +
+    return quotient_or_zero(*m * k[LST__K_INVERSE_BC1], __builtin_sqrtf(*v) * k[LST__K_UNBIAS2] + k[LST__K_EPS]) +
            k[LST__K_L2] * w;
 }
 
@@ -268,13 +268,13 @@ static void rule_lamb(const lst__rule_args *a)
     }
 }
 
-/* y is the weight: v = beta2*v + ((1-beta2)*g)*g; u = g / (sqrt(v)/root_bc2 + eps) + l2*y; y = y + average*(z - y) + rate_y*u;
+/* y is the weight: v = beta2*v + ((1-beta2)*g)*g; u = g / (sqrt(v)*unbias2 + eps) + l2*y; y = y + average*(z - y) + rate_y*u;
  * z = z + rate*u. The first time z is y. State: v, z. */
 LST__ALWAYS_INLINE void schedule_free_body(const lst__rule_args *a, const int begins)
 {
     const float l2 = a->k[LST__K_L2], rate = a->k[LST__K_RATE], rate_y = a->k[LST__K_RATE_Y];
     const float average = a->k[LST__K_AVERAGE], beta2 = a->k[LST__K_BETA2], beta2c = a->k[LST__K_BETA2C];
-    const float root_bc2 = a->k[LST__K_ROOT_BC2], eps = a->k[LST__K_EPS];
+    const float unbias2 = a->k[LST__K_UNBIAS2], eps = a->k[LST__K_EPS];
     float *restrict y = a->w;
     float *restrict v = a->s[0];
     float *restrict z = a->s[1];
@@ -282,7 +282,7 @@ LST__ALWAYS_INLINE void schedule_free_body(const lst__rule_args *a, const int be
     for (size_t i = 0; i < a->n; i++) {
         const float from = begins ? y[i] : z[i];
         const float second = beta2 * v[i] + beta2c * g[i] * g[i];
-        const float u = quotient_or_zero(g[i], __builtin_sqrtf(second) / root_bc2 + eps) + l2 * y[i];
+        const float u = quotient_or_zero(g[i], __builtin_sqrtf(second) * unbias2 + eps) + l2 * y[i];
         v[i] = second;
         y[i] = y[i] + average * (from - y[i]) + rate_y * u;
         z[i] = from + rate * u;

@@ -4,19 +4,21 @@
  * and one a column (of each matrix of the last two dimensions); others in full. RMS(x) = sqrt(mean of x*x).
  *
  * adafactor (Shazeer and Stern 2018, as in transformers): w = t^beta2_decay
- *     rate = lr, or with relative_step min(1e-2 or with warmup_init 1e-6*t, 1/sqrt(t)); times max(eps2, RMS(p)) if scale_parameter
- *     s = g*g + eps;  row = (1-w)*row + w*mean of s over the row;  column likewise;  v = row/mean(row) * column
- *     or v = (1-w)*v + w*s;   u = g/sqrt(v);   u = u * rate / max(1, RMS(u)/clip_threshold)
+ *     rate = lr, or with relative_step min(1e-2 or with warmup_init 1e-6*t, 1/sqrt(t)); times max(eps2, RMS(p)) if
+ *     scale_parameter s = g*g + eps;  row = (1-w)*row + w*mean of s over the row;  column likewise;  v = row/mean(row)
+ *     * column or v = (1-w)*v + w*s;   u = g/sqrt(v);   u = u * rate / max(1, RMS(u)/clip_threshold)
  *     beta1 > 0: m = beta1*m + (1-beta1)*u, u = m;   p = p - weight_decay*rate*p - u
  *
- * adafactor-torch (torch.optim.Adafactor): nothing is added to g*g, v is held above eps*eps instead, and eps is float32's epsilon
+ * adafactor-torch (torch.optim.Adafactor): nothing is added to g*g, v is held above eps*eps instead, and eps is
+ * float32's epsilon
  *     rate = min(lr, 1/sqrt(t)) * max(eps2, RMS(p)), p before its decay;   p = p*(1 - lr*weight_decay)
- *     v = row*column / max(mean(row), eps);   u = g/sqrt(max(v, eps*eps));   p = p - rate/max(1, RMS(u)/clip_threshold) * u
+ *     v = row*column / max(mean(row), eps);   u = g/sqrt(max(v, eps*eps));   p = p - rate/max(1, RMS(u)/clip_threshold)
+ *     * u
  *
- * Our defaults differ from transformers' in one thing: relative_step is off and lr is 1e-2 (times RMS(p)), the rate that
- * relative_step has for its first 10,000 steps, so that a schedule has effect. Row and column are divided before they are
- * multiplied: the other order overflows float32 for gradients above 4e9, as PyTorch's does. RMS(u) must be known before the
- * first weight moves: one pass computes u and keeps its norm, a second computes it again.
+ * Our defaults differ from transformers' in one thing: relative_step is off and lr is 1e-2 (times RMS(p)), the rate
+ * that relative_step has for its first 10,000 steps, so that a schedule has effect. Row and column are divided before
+ * they are multiplied: the other order overflows float32 for gradients above 4e9, as PyTorch's does. RMS(u) must be
+ * known before the first weight moves: one pass computes u and keeps its norm, a second computes it again.
  */
 #include <math.h>
 #include <string.h>

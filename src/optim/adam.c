@@ -34,7 +34,7 @@ int lst__adam_scalars(const lst_hyper *hyper, int64_t t, float *k)
     k[LST__K_BETA1C] = late ? (float)hyper->beta1 : (float)(1.0 - hyper->beta1);
     k[LST__K_BETA2] = (float)hyper->beta2;
     k[LST__K_BETA2C] = (float)(1.0 - hyper->beta2);
-    k[LST__K_ROOT_BC2] = (float)sqrt(correction2);
+    k[LST__K_UNBIAS2] = (float)(1.0 / sqrt(correction2));
     k[LST__K_EPS] = (float)hyper->eps;
     return late + 2 * hyper->amsgrad;
 }

@@ -101,12 +101,12 @@ typedef struct step_call {
 static void step_run(const step_call *c, const lst__tile *tile, size_t at, size_t n, const float *v, size_t apart)
 {
     const float sign = c->k[LST__K_SIGN], rate = c->k[LST__K_RATE], decay = c->k[LST__K_DECAY];
-    const float beta1c = c->k[LST__K_BETA1C], root_bc2 = c->k[LST__K_ROOT_BC2], eps = c->k[LST__K_EPS];
+    const float beta1c = c->k[LST__K_BETA1C], unbias2 = c->k[LST__K_UNBIAS2], eps = c->k[LST__K_EPS];
     float *restrict w = tile->w + at;
     float *restrict m = tile->s[0] + at;
     const float *restrict g = tile->g + at;
     for (size_t i = 0; i < n; i++) {
-        const float x = sign * g[i], below = sqrtf(v[i * apart]) / root_bc2 + eps;
+        const float x = sign * g[i], below = sqrtf(v[i * apart]) * unbias2 + eps;
         const float first = c->late ? x - beta1c * (x - m[i]) : m[i] + beta1c * (x - m[i]);
         m[i] = first;
         w[i] = w[i] * decay + (below == 0.0f ? 0.0f : rate * first / below);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * AdamW (torch.optim.AdamW): p = p*(1 - lr*weight_decay) before anything else, then the step of adam.c on the bare gradient.
- * The order matters at large lr*weight_decay: decay after the step would shrink the step too.
+ * AdamW (torch.optim.AdamW): p = p*(1 - lr*weight_decay) before anything else, then the step of adam.c on the bare
+ * gradient. The order matters at large lr*weight_decay: decay after the step would shrink the step too.
  */
 #include "optim/adam.h"
 

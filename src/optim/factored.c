@@ -2,7 +2,8 @@
 #include "optim/factored.h"
 
 #define TASK_ELEMS 32768
-/* Columns whose sums one task keeps: a run of a row is 1 KiB of gradient, and even narrow matrices make several tasks. */
+/* Columns whose sums one task keeps: a run of a row is 1 KiB of gradient, and even narrow matrices make several
+ * tasks. */
 #define STRIPE 256
 
 void lst__factored_shape(const lst_tensor *tensor, lst__factored *out)

@@ -7,10 +7,10 @@
  *     q = |p| / |u|, not clamped, 1 where either norm is 0 (so that zero weights train)
  *     p = p - lr*q*u
  *
- * exclude_1d: tensors of at most one dimension take no decay and q = 1. |u| must be known before the first weight moves, so
- * a first pass computes u and keeps only its norm, and the second computes it again from the same state: no tensor of
- * scratch, whatever the state's codec. Peers differ: bitsandbytes' ratio only scales down and zero weights never move;
- * DeepSpeed clamps it; pytorch-optimizer's first step is ten times too long.
+ * exclude_1d: tensors of at most one dimension take no decay and q = 1. |u| must be known before the first weight
+ * moves, so a first pass computes u and keeps only its norm, and the second computes it again from the same state: no
+ * tensor of scratch, whatever the state's codec. Peers differ: bitsandbytes' ratio only scales down and zero weights
+ * never move; DeepSpeed clamps it; pytorch-optimizer's first step is ten times too long.
  */
 #include "optim/pass.h"
 

@@ -6,8 +6,8 @@
  *     b = momentum*b + lr*q*(g + weight_decay*p)             b starts at 0; lr inside the buffer
  *     p = p - b
  *
- * Norms are L2 of the whole tensor, of the bare gradient, in double. exclude_1d: tensors of at most one dimension take no
- * decay and q = 1. Peers differ: bitsandbytes' "LARS" only ever scales a step down, and zero weights never move;
+ * Norms are L2 of the whole tensor, of the bare gradient, in double. exclude_1d: tensors of at most one dimension take
+ * no decay and q = 1. Peers differ: bitsandbytes' "LARS" only ever scales a step down, and zero weights never move;
  * others keep lr outside the buffer.
  */
 #include "optim/pass.h"

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* A task computes a block of the result, packing what it needs of a and b chunk by chunk of the inner dimension: 48 KiB and
+/* A task computes a block of the result, packing what it needs of a and b chunk by chunk of the inner dimension: 48 KiB
+ * and
  * 64 KiB. Sums go over a chunk in order, then chunk by chunk. */
 enum { ROWS = 8 * LST__MATMUL_ROWS, COLUMNS = 4 * LST__MATMUL_COLUMNS, CHUNK = 256 };
 
@@ -18,8 +19,8 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Rows [first, first + ROWS) of a, columns [at, at + n): strips of LST__MATMUL_ROWS rows, each n x LST__MATMUL_ROWS; beyond the
- * edge zeros. */
+/* Rows [first, first + ROWS) of a, columns [at, at + n): strips of LST__MATMUL_ROWS rows, each n x LST__MATMUL_ROWS;
+ * beyond the edge zeros. */
 static void pack_a(const lst__matmul *job, size_t first, size_t at, size_t n, float *out)
 {
     const size_t rows = least(ROWS, job->rows - first);

@@ -12,8 +12,8 @@
 #include "kernels/kernels.h"
 #include "leanstep/pool.h"
 
-/* out = scale*base + by*(a . b), row-major: a is rows x inner, b inner x columns (or, transposed, columns x inner), base
- * and out rows x columns. base may be NULL (scale 0) and may not be out. */
+/* out = scale*base + by*(a . b), row-major: a is rows x inner, b inner x columns (or, transposed, columns x inner),
+ * base and out rows x columns. base may be NULL (scale 0) and may not be out. */
 typedef struct lst__matmul {
     size_t rows, columns, inner;
     const float *a, *b;

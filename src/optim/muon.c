@@ -8,10 +8,10 @@
  *     k = 0.2*sqrt(max(rows, columns)) with match_rms, else sqrt(max(1, rows/columns))
  *     p = p*(1 - lr*weight_decay) - lr*k*x, transposed back
  *
- * The iteration runs in float32 (PyTorch's in bf16, 1 to 2 % off the exact result) on scratch that is declared beforehand:
- * two matrices of the tensor's size and two squares of its smaller side. What is no matrix, and every tensor of a
- * group with `adamw` set (embeddings, head), is stepped by AdamW with the group's lr, beta1, beta2 and weight decay, and eps 1e-8:
- * `eps` is the iteration's.
+ * The iteration runs in float32 (PyTorch's in bf16, 1 to 2 % off the exact result) on scratch that is declared
+ * beforehand: two matrices of the tensor's size and two squares of its smaller side. What is no matrix, and every
+ * tensor of a group with `adamw` set (embeddings, head), is stepped by AdamW with the group's lr, beta1, beta2 and
+ * weight decay, and eps 1e-8: `eps` is the iteration's.
  */
 #include <math.h>
 

@@ -70,7 +70,8 @@ void lst__pass_run(const lst__step *step, const lst__pass *pass, double *sums);
 /* One task of it, for a caller that deals tasks of many tensors. */
 void lst__pass_task(const lst__step *step, const lst__pass *pass, size_t task, double *sums);
 
-/* A run of the gradient, unscaled and clipped: where it lies, or in the buffer (n floats). For work that goes by rows. */
+/* A run of the gradient, unscaled and clipped: where it lies, or in the buffer (n floats). For work that goes by
+ * rows. */
 const float *lst__load_grad(const lst__step *step, size_t first, size_t n, float *buffer);
 
 /* The pass of an element-wise rule; `call` is its user data and must outlive it. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a rule is. A rule knows arithmetic: which hyper-parameters it reads, which slots it keeps for a tensor, and how a
- * step goes. It knows nothing of codecs, homes or threads: those are pass.h's business.
+ * What a rule is. A rule knows arithmetic: which hyper-parameters it reads, which slots it keeps for a tensor, and how
+ * a step goes. It knows nothing of codecs, homes or threads: those are pass.h's business.
  *
- * Two forms. An element-wise rule names a loop of the kernels table and the scalars to run it with. A rule that looks at
- * the whole tensor (norms, factored moments, orthogonalised momentum) has a function that runs passes over the tensor's
- * tiles, with sums between them and scratch that it declared beforehand. To add a rule: one file with one lst__rule, one
- * line in LST_RULE_LIST, one in rules.c.
+ * Two forms. An element-wise rule names a loop of the kernels table and the scalars to run it with. A rule that looks
+ * at the whole tensor (norms, factored moments, orthogonalised momentum) has a function that runs passes over the
+ * tensor's tiles, with sums between them and scratch that it declared beforehand. To add a rule: one file with one
+ * lst__rule, one line in LST_RULE_LIST, one in rules.c.
  */
 #ifndef LST_OPTIM_RULE_H
 #define LST_OPTIM_RULE_H
@@ -57,8 +57,8 @@ extern const lst__rule lst__rule_sgd, lst__rule_momentum, lst__rule_nesterov, ls
 /* The description of a rule; `rule` must be one of the enum. */
 const lst__rule *lst__rule_get(lst_rule rule);
 
-/* Hyper-parameters as a table. X(BIT NAME, field, kind); kinds: RATE finite >= 0, BETA in [0, 1), DECAY finite <= 0, REAL finite,
- * WHOLE a whole number >= 0, FLAG. */
+/* Hyper-parameters as a table. X(BIT NAME, field, kind); kinds: RATE finite >= 0, BETA in [0, 1), DECAY finite <= 0,
+ * REAL finite, WHOLE a whole number >= 0, FLAG. */
 #define LST__FIELD_LIST(X)                                                                                             \
     X(LR, lr, RATE)                                                                                                    \
     X(BETA1, beta1, BETA)                                                                                              \

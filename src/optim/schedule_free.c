@@ -59,7 +59,7 @@ static void whole(lst__step *step)
     call.k[LST__K_AVERAGE] = (float)c;
     call.k[LST__K_BETA2] = (float)h->beta2;
     call.k[LST__K_BETA2C] = (float)(1.0 - h->beta2);
-    call.k[LST__K_ROOT_BC2] = (float)sqrt(1.0 - pow(h->beta2, k));
+    call.k[LST__K_UNBIAS2] = (float)(1.0 / sqrt(1.0 - pow(h->beta2, k)));
     call.k[LST__K_EPS] = (float)h->eps;
     const lst__pass pass = lst__pass_of_call(&call, 2);
     lst__pass_run(step, &pass, NULL);
