@@ -86,7 +86,8 @@ LST_API void lst_arch_default(lst_family family, lst_arch *out);
  * approximated. `source` is the file's name for messages. */
 LST_API LST_MUST_USE lst_status lst_arch_from_config(const char *json, size_t n_bytes, const char *source,
                                                      lst_arch *out, lst_error *err);
-/* Writes config.json text that transformers loads (caller frees with free()). `dtype` is "float32", "bfloat16" or "float16". */
+/* Writes config.json text that transformers loads (caller frees with free()). `dtype` is "float32", "bfloat16" or
+ * "float16". */
 LST_API LST_MUST_USE lst_status lst_arch_to_config(const lst_arch *arch, const char *dtype, char **json,
                                                    lst_error *err);
 

@@ -57,12 +57,14 @@ typedef struct lst_recipe {
 
 LST_API void lst_recipe_default(lst_recipe *out);
 
-/* How a recipe's tensors are described to the optimizer: planner and trainer both ask here. Group 0 decays; group 1 (norms, biases)
- * does not; group 2, of muon alone, holds embeddings and head, which AdamW steps. Returns the number of groups. */
+/* How a recipe's tensors are described to the optimizer: planner and trainer both ask here. Group 0 decays; group 1
+ * (norms, biases) does not; group 2, of muon alone, holds embeddings and head, which AdamW steps. Returns the number of
+ * groups. */
 #define LST_RECIPE_GROUPS 3
 LST_API size_t lst_recipe_groups(const lst_recipe *recipe, lst_hyper out[LST_RECIPE_GROUPS]);
 /* The tensor with its group and, for adam-mini, the block that shares a second moment. The name stays tensor's own. */
-LST_API void lst_recipe_tensor(const lst_recipe *recipe, const lst_arch *arch, const lst_arch_tensor *tensor, lst_tensor *out);
+LST_API void lst_recipe_tensor(const lst_recipe *recipe, const lst_arch *arch,
+                               const lst_arch_tensor *tensor, lst_tensor *out);
 /* Refuses contradictions and options without effect, by name, with the choices there are. */
 LST_API LST_MUST_USE lst_status lst_recipe_check(const lst_recipe *recipe, const lst_arch *arch, lst_error *err);
 

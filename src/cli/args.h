@@ -75,7 +75,8 @@ struct cli_args {
     bool help;
 };
 
-/* argv[0] is the first word after the command's name. With --help anywhere, *out has help set and nothing is checked. */
+/* argv[0] is the first word after the command's name. With --help anywhere, *out has help set and nothing is
+ * checked. */
 LST_MUST_USE lst_status cli_args_parse(const cli_command *command, int argc, char **argv, cli_args *out,
                                        lst_error *err);
 

@@ -94,7 +94,8 @@ static uint64_t state_of(lst_rule rule, const lst_tensor *tensor)
     return bytes;
 }
 
-/* Whether a rule's state follows from the number of parameters alone: as much for a vector as for a matrix of as many. */
+/* Whether a rule's state follows from the number of parameters alone: as much for a vector as for a matrix of as
+ * many. */
 static bool counts_suffice(lst_rule rule)
 {
     const lst_tensor vector = {.name = "vector", .n_dims = 1, .dims = {4096}},

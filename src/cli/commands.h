@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The sub-commands. A new one is a line here and a file cmd_<name>.c that defines `const cli_command cli_command_<name>`.
+ * The sub-commands. A new one is a line here and a file cmd_<name>.c that defines its cli_command_<name>.
  */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H

@@ -117,7 +117,8 @@ static void read_sizes(const cli_args *args, const lst_arch *arch, lst_recipe *r
     }
 }
 
-/* The names of the hyper-parameters are options, and fields; lst_recipe_check refuses one that the rule does not use. */
+/* The names of the hyper-parameters are options, and fields; lst_recipe_check refuses one that the rule does not
+ * use. */
 static void read_hyper(const cli_args *args, lst_hyper *h)
 {
     const struct {

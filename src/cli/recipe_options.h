@@ -19,9 +19,9 @@ typedef struct cli_assumed {
     char lines[CLI_MAX_ASSUMED][120]; /* "--seq 512" and why, if there is a why */
 } cli_assumed;
 
-/* The recipe of a command line, checked (lst_recipe_check). arch may be NULL (a bare parameter count). assumed may be NULL.
- * Defaults that depend on others: gradients in the codec of the weights; seq at most the model's positions; clipping at
- * 1 where gradients are kept; dynamic loss scaling where they are kept in f16; all threads the process may use. */
+/* The recipe of a command line, checked (lst_recipe_check). arch may be NULL (a bare parameter count). assumed may be
+ * NULL. Defaults that depend on others: gradients in the codec of the weights; seq at most the model's positions;
+ * clipping at 1 where gradients are kept; dynamic loss scaling where they are kept in f16; all threads there are. */
 LST_MUST_USE lst_status cli_recipe(const cli_args *args, const lst_arch *arch, lst_recipe *out, cli_assumed *assumed,
                                    lst_error *err);
 

@@ -100,8 +100,8 @@ static lst_status add_slots(lst_plan *plan, const lst_optim_options *options, si
     return status;
 }
 
-/* Working memory of a step: one buffer, of the tensor that needs most. Steps happen in their own phase, or with released
- * gradients as the layers' turns end. A bare count has no tensors that it could be known of. */
+/* Working memory of a step: one buffer, of the tensor that needs most. Steps happen in their own phase, or with
+ * released gradients as the layers' turns end. A bare count has no tensors that it could be known of. */
 static lst_status add_step_scratch(lst_plan *plan, const lst_optim_options *options, lst_error *err)
 {
     size_t most = 0;

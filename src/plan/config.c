@@ -160,8 +160,8 @@ static const char *const known_keys[] = {"model_type",
                                          "is_decoder",
                                          "is_encoder_decoder"};
 
-/* Token ids, file bookkeeping, text generation, heads for other tasks: nothing that changes a language model's arithmetic.
- * Dropout of GPT-2 is among the known keys and not applied. */
+/* Token ids, file bookkeeping, text generation, heads for other tasks: nothing that changes a language model's
+ * arithmetic. Dropout of GPT-2 is among the known keys and not applied. */
 static const char *const harmless_keys[] = {"torch_dtype",
                                             "dtype",
                                             "transformers_version",

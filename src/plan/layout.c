@@ -6,9 +6,9 @@
  * offset where it wastes least among the buffers whose lives it shares (best fit), else on top; largest first, or in
  * another order if that leaves holes.
  *
- * Streams that share an offset modulo 4,096 bytes make a processor take loads for stores it has not finished (only 12 bits
- * are compared) and throw lines out of the same sets of its first cache: measured, 9 instead of 34 GB/s. So each kind of
- * persistent buffer has a residue of its own, and a tensor's weight, slots and gradient are told apart by it.
+ * Streams that share an offset modulo 4,096 bytes make a processor take loads for stores it has not finished (only 12
+ * bits are compared) and throw lines out of the same sets of its first cache: measured, 9 instead of 34 GB/s. So each
+ * kind of persistent buffer has a residue of its own, and a tensor's weight, slots and gradient are told apart by it.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -139,8 +139,11 @@ static void models_by_name(void **state)
     const struct {
         const char *name;
         uint64_t params;
-    } models[] = {{"gpt2", 124439808},          {"smollm2-135m", 134515008},  {"qwen2.5-0.5b", 494032768},
-                  {"qwen2.5-1.5b", 1543714304}, {"llama-3.2-1b", 1235814400}, {"demo", 1281600}};
+    } models[] = {{"gpt2", 124439808},
+                  {"smollm2-135m", 134515008},
+                  {"qwen2.5-0.5b", 494032768},
+                  {"qwen2.5-1.5b", 1543714304},
+                  {"llama-3.2-1b", 1235814400}};
     lst_arch arch;
     lst_error err;
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
