@@ -42,7 +42,8 @@ LST_API size_t lst_codec_bytes(lst_codec codec, size_t n_elems);
 /* Values that are coded together: 1, or the size of a block. A part of a tensor that begins at a multiple of it can be
  * read or written alone. */
 LST_API size_t lst_codec_block(lst_codec codec);
-/* The codec's form for numbers of at least 0, such as second moments ("q8u" for "q8"); itself where one form does for both. */
+/* The codec's form for numbers of at least 0, such as second moments ("q8u" for "q8"); itself where one form does for
+ * both. */
 LST_API lst_codec lst_codec_unsigned(lst_codec codec);
 
 /* Weight forms: how a parameter is kept so that small updates survive.

@@ -182,8 +182,8 @@ typedef struct lst_estimate {
     lst_estimate_line lines[LST_ESTIMATE_MAX_LINES];
 } lst_estimate;
 
-/* Prices the run. LST_ERR_ARGUMENT for contradictions; LST_ERR_UNSUPPORTED, by name, for families whose parameters can be
- * counted but whose activations nobody has counted here (mixture of experts, latent attention, encoders). */
+/* Prices the run. LST_ERR_ARGUMENT for contradictions; LST_ERR_UNSUPPORTED, by name, for families whose parameters can
+ * be counted but whose activations nobody has counted here (mixture of experts, latent attention, encoders). */
 LST_API LST_MUST_USE lst_status lst_torch_estimate(lst_estimate **out, const lst_torch_run *run, lst_error *err);
 LST_API void lst_estimate_destroy(lst_estimate *estimate);
 /* ---- sharding ---- */

@@ -109,9 +109,10 @@ typedef struct lst_tensor {
     size_t n_dims; /* 0 for a scalar */
     size_t dims[LST_MAX_DIMS];
     size_t group; /* index into the groups */
-    /* adam-mini: how many consecutive values share a second moment; must divide the number of values. 0: one row of a matrix
-     * (the last dimension), all of a vector. 1: each its own (embedding, head). head_dim * hidden: an attention head of q or k.
-     * LST_MOMENT_COLUMNS: the columns of a matrix share instead, where outputs are columns (stored [in, out]). */
+    /* adam-mini: how many consecutive values share a second moment; must divide the number of values. 0: one row of a
+     * matrix (the last dimension), all of a vector. 1: each its own (embedding, head). head_dim * hidden: an attention
+     * head of q or k. LST_MOMENT_COLUMNS: the columns of a matrix share instead, where outputs are columns (stored [in,
+     * out]). */
     size_t moment_block;
 } lst_tensor;
 #define LST_MOMENT_COLUMNS ((size_t)-1)
@@ -142,11 +143,13 @@ typedef struct lst_slot {
 
 typedef struct lst_optim lst_optim;
 
-/* The slots one tensor would have: planner, allocator and checkpoint all call this. `out` has room for LST_MAX_SLOTS. */
+/* The slots one tensor would have: planner, allocator and checkpoint all call this. `out` has room for
+ * LST_MAX_SLOTS. */
 LST_API LST_MUST_USE lst_status lst_optim_slots(const lst_optim_options *options, const lst_tensor *tensor, lst_slot *out,
                                                 size_t *n_slots, lst_error *err);
 
-/* Bytes of working memory that a step of this tensor needs beside its state; an optimizer needs the most of its tensors'. */
+/* Bytes of working memory that a step of this tensor needs beside its state; an optimizer needs the most of its
+ * tensors'. */
 LST_API LST_MUST_USE lst_status lst_optim_scratch(const lst_optim_options *options, const lst_tensor *tensor, size_t *bytes,
                                                   lst_error *err);
 
@@ -227,8 +230,8 @@ typedef struct lst_grads_report {
 LST_API LST_MUST_USE lst_status lst_grads_check(const lst_optim *optim, const void *const *grads, lst_grads_report *report,
                                                 lst_error *err);
 
-/* Sum of squares of one gradient after unscaling, accumulated in double in fixed blocks (same for any thread count), and
- * whether every element (before unscaling) is finite. */
+/* Sum of squares of one gradient after unscaling, accumulated in double in fixed blocks (same for any thread count),
+ * and whether every element (before unscaling) is finite. */
 LST_API void lst_grad_sum_squares(const void *grad, lst_codec codec, size_t n_elems, float unscale, lst_pool *pool, double *sum_squares,
                                   bool *finite);
 /* Largest magnitude, for the infinity norm; NaN if any element is. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The optimizer bench: one timer for `leanstep bench` and for tests. A recipe's rate is set against a plain loop that reads
- * and writes the same bytes per parameter as float32 AdamW through the same, equally staggered, arrays; the two take
- * turns, so that a noisy machine disturbs both.
+ * The optimizer bench: one timer for `leanstep bench` and for tests. A recipe's rate is set against a plain loop that
+ * reads and writes the same bytes per parameter as float32 AdamW through the same, equally staggered, arrays; the two
+ * take turns, so that a noisy machine disturbs both.
  */
 #ifndef CLI_BENCH_OPTIM_H
 #define CLI_BENCH_OPTIM_H

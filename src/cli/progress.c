@@ -10,7 +10,8 @@
 #include "cli/interrupt.h"
 #include "cli/print.h"
 
-/* A terminal's line changes ten times a second at most; a log gets a line every ten seconds, and the first and last step. */
+/* A terminal's line changes ten times a second at most; a log gets a line every ten seconds, and the first and last
+ * step. */
 #define LINE_NS 100000000u
 #define PLAIN_NS 10000000000u
 

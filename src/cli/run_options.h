@@ -17,8 +17,8 @@ LST_MUST_USE lst_status cli_run_settings(const cli_args *args, train_settings *s
 /* An absolute path; a path that is not there stays as it is (whoever opens it says so). */
 LST_MUST_USE lst_status cli_absolute(const char *path, char *out, size_t n, lst_error *err);
 
-/* Trains to the end, prints what came of it, writes the report. Closes the run. Returns the exit status: CLI_OK, CLI_FAILED,
- * or 128 + signal for a run that was stopped. */
+/* Trains to the end, prints what came of it, writes the report. Closes the run. Returns the exit status: CLI_OK,
+ * CLI_FAILED, or 128 + signal for a run that was stopped. */
 int cli_run(const cli_args *args, train_run *run);
 
 /* The text, the length and the schedule, in three lines, before the first step. */

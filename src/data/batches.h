@@ -3,8 +3,8 @@
  * Sequences of a stream in a shuffled order that is a function of (seed, position) alone: nothing about the order is
  * stored, and a run resumes at any step by its number.
  *
- * An epoch visits each sequence once. Sequence s is tokens [first + s * seq, first + (s + 1) * seq + 1): inputs and, one
- * to the right, labels. What does not fill a sequence shifts from epoch to epoch (`first` is drawn), so that
+ * An epoch visits each sequence once. Sequence s is tokens [first + s * seq, first + (s + 1) * seq + 1): inputs and,
+ * one to the right, labels. What does not fill a sequence shifts from epoch to epoch (`first` is drawn), so that
  * no text is left out for good.
  */
 #ifndef LST_DATA_BATCHES_H

@@ -3,8 +3,8 @@
  * Chats: messages written as text by one of the templates known here, and encoded with a mask of what the assistant
  * said. The templates are the published ones; a template language is not interpreted.
  *
- * The mask is 1 on the tokens of an assistant's content and of its end-of-turn token, 0 on the header before it and on the
- * line feed after it. Special tokens written inside a message become special tokens, as in the reference.
+ * The mask is 1 on the tokens of an assistant's content and of its end-of-turn token, 0 on the header before it and on
+ * the line feed after it. Special tokens written inside a message become special tokens, as in the reference.
  */
 #ifndef DATA_CHAT_H
 #define DATA_CHAT_H

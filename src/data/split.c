@@ -69,7 +69,8 @@ static lst_status refuse_short(const data_corpus *corpus, size_t seq, lst_error 
 {
     uint64_t tokens = total_tokens(corpus);
     uint64_t longest = corpus->files[longest_file(corpus)].n_bytes;
-    /* Cutting the longest document leaves it a byte; both streams need seq + 1 tokens, and the cut adds an end token. */
+    /* Cutting the longest document leaves it a byte; both streams need seq + 1 tokens, and the cut adds an end
+     * token. */
     uint64_t works = longest - 1 < (tokens - 1) / 2 ? longest - 1 : (tokens - 1) / 2;
     if (works < 1)
         return lst__fail(

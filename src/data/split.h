@@ -30,8 +30,8 @@ typedef struct data_split {
     size_t n_shared; /* 1 where a document had to be cut in two to get both streams */
 } data_split;
 
-/* About `fraction` of the tokens go to validation: documents in the order of hash(seed, key), passing over one that is too
- * large, until there are enough; at least one sequence of seq + 1 tokens each. Where whole documents do not give
+/* About `fraction` of the tokens go to validation: documents in the order of hash(seed, key), passing over one that is
+ * too large, until there are enough; at least one sequence of seq + 1 tokens each. Where whole documents do not give
  * that, the last part of the longest is cut off for validation. Fails if the text is too short for both, saying
  * how long it is and which seq would do. The corpus must outlive the split. */
 LST_MUST_USE lst_status data_split_make(data_split *out, data_corpus *corpus, uint64_t seed, double fraction,

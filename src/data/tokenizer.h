@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tokenizers: byte-level BPE as GPT-2, Llama-3, Qwen2 and SmolLM have it, from a Hugging Face tokenizer.json. The ids are
- * those of the reference library; whatever a file asks for that is not implemented is refused by name.
+ * Tokenizers: byte-level BPE as GPT-2, Llama-3, Qwen2 and SmolLM have it, from a Hugging Face tokenizer.json. The ids
+ * are those of the reference library; whatever a file asks for that is not implemented is refused by name.
  *
- * Any bytes can be encoded. Bytes that are no valid UTF-8 are characters of no class: each becomes the token of its byte,
- * and decoding gives the same bytes back. (The reference library cannot be given such text.)
+ * Any bytes can be encoded. Bytes that are no valid UTF-8 are characters of no class: each becomes the token of its
+ * byte, and decoding gives the same bytes back. (The reference library cannot be given such text.)
  *
  * A tokenizer has scratch of its own and belongs to one thread.
  */

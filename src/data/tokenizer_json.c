@@ -20,7 +20,8 @@ typedef struct reader {
     int32_t byte_of[512]; /* code point of the byte alphabet -> byte, or -1 */
 } reader;
 
-/* ---- GPT-2's alphabet of bytes: printable ones stand for themselves, the others follow from U+0100 on, in order ---- */
+/* ---- GPT-2's alphabet of bytes: printable ones stand for themselves, the others follow from U+0100 on, in order
+ * ---- */
 
 static bool stands_for_itself(int byte)
 {

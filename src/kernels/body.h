@@ -4,7 +4,8 @@
  *
  * To add an entry: declare it in the table (kernels.h), write it once as a static function in a body_*.h, and set it in
  * that file's fill_*. Rules for a body:
- *   - plain C over restrict pointers, branch-free inside the loop (selects, not ifs), so that the compiler vectorises it;
+ *   - plain C over restrict pointers, branch-free inside the loop (selects, not ifs), so that the compiler vectorises
+ *   it;
  *   - no sum or other order-dependent reduction in one variable: use the fixed lanes of body_reduce.h;
  *   - one rounding per written operation: the build forbids contraction, fast-math and reciprocal estimates;
  *   - single elements mean what the functions in numeric/ say.

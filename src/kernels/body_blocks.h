@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Block codecs of small floats (q8, q4) and split24 weights: see body.h for what a body may do. A run starts at a group of
- * its tensor and may end inside one (the tensor's tail), which is coded as if zeros followed.
+ * Block codecs of small floats (q8, q4) and split24 weights: see body.h for what a body may do. A run starts at a group
+ * of its tensor and may end inside one (the tensor's tail), which is coded as if zeros followed.
  */
 #ifndef LST_KERNELS_BODY_BLOCKS_H
 #define LST_KERNELS_BODY_BLOCKS_H
@@ -86,7 +86,8 @@ static void q8u_to_f32(const uint8_t *restrict codes, const uint8_t *restrict ba
     q8_decode_any(codes, bases, out, n, 0);
 }
 
-/* ---- q4: two codes a byte, the even index in the low half; pairs of groups, so that draws come in their own groups ---- */
+/* ---- q4: two codes a byte, the even index in the low half; pairs of groups, so that draws come in their own groups
+ * ---- */
 
 BODY_INLINE void q4_encode_codes(const float *restrict in, uint32_t *restrict codes, uint8_t *restrict base,
                                  const uint32_t *restrict draw, const int is_signed)

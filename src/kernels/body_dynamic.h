@@ -7,7 +7,8 @@
 
 #include "kernels/kernels.h"
 
-/* x / absmax by a division: with a multiplication by 1 / absmax, blocks whose absmax is subnormal would get wrong codes. */
+/* x / absmax by a division: with a multiplication by 1 / absmax, blocks whose absmax is subnormal would get wrong
+ * codes. */
 static void f32_to_dynamic(const float *restrict in, uint8_t *restrict codes, size_t n, float absmax,
                            const lst__dynamic_map *restrict map)
 {

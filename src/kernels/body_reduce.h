@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reductions: see body.h for what a body may do. A sum that depends on its order is taken in LANES accumulators (element i
- * goes to lane i mod LANES), then the lanes are folded in halves. 16 double lanes are four AVX2 or two AVX-512 registers:
- * enough to hide an addition's latency, and the same order in every variant.
+ * Reductions: see body.h for what a body may do. A sum that depends on its order is taken in LANES accumulators
+ * (element i goes to lane i mod LANES), then the lanes are folded in halves. 16 double lanes are four AVX2 or two
+ * AVX-512 registers: enough to hide an addition's latency, and the same order in every variant.
  */
 #ifndef LST_KERNELS_BODY_REDUCE_H
 #define LST_KERNELS_BODY_REDUCE_H

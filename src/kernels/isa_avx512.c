@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The body for AVX-512 (F, BW, DQ, VL: Skylake-SP and Zen 4 on), with full 512-bit vectors: the kernels are short loops over
- * a tile in L1. AVX512F brings FMA instructions, so here -ffp-contract=off is what forbids contraction; the tests hold
- * this variant bit-equal to the reference.
+ * The body for AVX-512 (F, BW, DQ, VL: Skylake-SP and Zen 4 on), with full 512-bit vectors: the kernels are short loops
+ * over a tile in L1. AVX512F brings FMA instructions, so here -ffp-contract=off is what forbids contraction; the tests
+ * hold this variant bit-equal to the reference.
  */
 #if defined(__x86_64__)
 #if defined(__clang__)

@@ -16,8 +16,8 @@
 #include "numeric/dynamic_map.h"
 #include "numeric/rounding.h"
 
-/* X(identifier, name in LEANSTEP_DISABLE_CPU and in messages), slowest first. "scalar" is the reference: plain C that the
- * compiler may not vectorise. "base" is the same source vectorised for the build's own target (SSE2, NEON). */
+/* X(identifier, name in LEANSTEP_DISABLE_CPU and in messages), slowest first. "scalar" is the reference: plain C that
+ * the compiler may not vectorise. "base" is the same source vectorised for the build's own target (SSE2, NEON). */
 #define LST__ISA_LIST(X)                                                                                               \
     X(SCALAR, "scalar")                                                                                                \
     X(BASE, "base")                                                                                                    \
@@ -52,8 +52,9 @@ typedef struct lst__kernels {
     void (*split32_to_f32)(const uint16_t *hi, const uint16_t *lo, float *out, size_t n);
     void (*f32_to_split32)(const float *in, uint16_t *hi, uint16_t *lo, size_t n);
 
-    /* ---- split24 and blocks of small floats (body_blocks.h). `bases` has one byte a group of the run (numeric/q8.h, q4.h).
-     * `first` is the run's first index (low 32 bits), for the blocks a multiple of 32. q4 packs two codes a byte. */
+    /* ---- split24 and blocks of small floats (body_blocks.h). `bases` has one byte a group of the run (numeric/q8.h,
+     * q4.h). `first` is the run's first index (low 32 bits), for the blocks a multiple of 32. q4 packs two codes a
+     * byte. */
     void (*split24_to_f32)(const uint16_t *hi, const uint8_t *lo, float *out, size_t n);
     void (*f32_to_split24)(const float *in, uint16_t *hi, uint8_t *lo, size_t n, lst__rounding_key key, uint32_t first);
     lst__blocks_encode *f32_to_q8, *f32_to_q8u, *f32_to_q4, *f32_to_q4u;
@@ -83,7 +84,8 @@ typedef struct lst__kernels {
  * same ever after; any thread. Never NULL. */
 const lst__kernels *lst__kernels_get(void);
 
-/* For tests and benchmarks: the table of one variant, or NULL if this CPU or build lacks it. Ignores LEANSTEP_DISABLE_CPU. */
+/* For tests and benchmarks: the table of one variant, or NULL if this CPU or build lacks it. Ignores
+ * LEANSTEP_DISABLE_CPU. */
 const lst__kernels *lst__kernels_for(lst__isa isa);
 
 /* For select.c: each isa_*.c overwrites the entries that it has. */

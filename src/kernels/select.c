@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Chooses the kernels. Every table is filled reference-first and then overwritten, up to the first feature that is missing,
- * so a table is always complete.
+ * Chooses the kernels. Every table is filled reference-first and then overwritten, up to the first feature that is
+ * missing, so a table is always complete.
  *
- * LEANSTEP_DISABLE_CPU takes features away: a comma-separated list of "avx512", "avx2" (which takes avx512 with it), "f16c" and
- * "base". Unknown words are ignored, so that one setting serves several versions. Results do not change, only speed.
+ * LEANSTEP_DISABLE_CPU takes features away: a comma-separated list of "avx512", "avx2" (which takes avx512 with it),
+ * "f16c" and "base". Unknown words are ignored, so that one setting serves several versions. Results do not change,
+ * only speed.
  */
 #include "kernels/kernels.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Causal self-attention, grouped queries included, in O(T^2) time. Scores exist for a block of query rows of one head at a
- * time, in the worker's scratch; between forward and backward only the log-sum-exp of each row is kept.
+ * Causal self-attention, grouped queries included, in O(T^2) time. Scores exist for a block of query rows of one head
+ * at a time, in the worker's scratch; between forward and backward only the log-sum-exp of each row is kept.
  */
 #ifndef MODEL_ATTENTION_H
 #define MODEL_ATTENTION_H

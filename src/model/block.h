@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One transformer layer: norm, attention, residual; norm, MLP, residual. Forward in stages, so that backward can ask for
- * just those whose results the activation policy did not keep; the same code gives the same bits.
+ * One transformer layer: norm, attention, residual; norm, MLP, residual. Forward in stages, so that backward can ask
+ * for just those whose results the activation policy did not keep; the same code gives the same bits.
  */
 #ifndef MODEL_BLOCK_H
 #define MODEL_BLOCK_H

@@ -26,7 +26,8 @@ static lst_status mean_loss(model *m, double *mean, lst_error *err)
     return status;
 }
 
-/* A nudge that moves the loss by about 5e-4, far above its rounding (1e-7), yet small beside 1: between 1/1024 and 1/32. */
+/* A nudge that moves the loss by about 5e-4, far above its rounding (1e-7), yet small beside 1: between 1/1024 and
+ * 1/32. */
 static double default_nudge(double gradient)
 {
     double nudge = 5e-4 / fabs(gradient);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The bodies of loops.h. Included once by each loops_<isa>.c, which names the instruction set first and then fills its table
- * with MODEL_LOOPS_TABLE. No header guard on purpose: every file gets its own static copies.
+ * The bodies of loops.h. Included once by each loops_<isa>.c, which names the instruction set first and then fills its
+ * table with MODEL_LOOPS_TABLE. No header guard on purpose: every file gets its own static copies.
  */
 #include <math.h>
 #include <string.h>
@@ -12,9 +12,9 @@
 #define LANES 16   /* two AVX, four SSE or one AVX-512 register */
 #define BLOCK 1024 /* elements whose sum stays in float32 lanes: 64 additions a lane */
 
-/* exp(x) = 2^n * e^r, n = nearest(x / ln 2), |r| <= ln2 / 2. The Taylor polynomial of degree 7 errs by r^8 / 8! < 5.2e-9.
- * n comes out of the low mantissa bits after adding 1.5 * 2^23. ln2 is cut in two, so that n * 355/512 is exact.
- * Clamped to [-87.3, 88.3], where the result is normal; NaN stays NaN. */
+/* exp(x) = 2^n * e^r, n = nearest(x / ln 2), |r| <= ln2 / 2. The Taylor polynomial of degree 7 errs by r^8 / 8! <
+ * 5.2e-9. n comes out of the low mantissa bits after adding 1.5 * 2^23. ln2 is cut in two, so that n * 355/512 is
+ * exact. Clamped to [-87.3, 88.3], where the result is normal; NaN stays NaN. */
 static inline float exp_f32(float x)
 {
     x = x < -87.3f ? -87.3f : x;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Final norm, head and cross-entropy, a chunk of counted tokens at a time: logits, loss, their gradient in place, gradient
- * of the head's input and weights. Nothing of the vocabulary's width outlives a chunk, and rows that are not counted cost
- * nothing.
+ * Final norm, head and cross-entropy, a chunk of counted tokens at a time: logits, loss, their gradient in place,
+ * gradient of the head's input and weights. Nothing of the vocabulary's width outlives a chunk, and rows that are not
+ * counted cost nothing.
  */
 #ifndef MODEL_LOSS_H
 #define MODEL_LOSS_H
@@ -33,8 +33,8 @@ typedef struct model_loss_grads {
     bool started; /* false before the first counted chunk of a step: gradients are written, not added */
 } model_loss_grads;
 
-/* Sum of the cross-entropies of the counted rows of x [rows, hidden], in the order of rows, in double. With grads, also adds
- * to dx [rows, hidden] and to the weights' gradients. */
+/* Sum of the cross-entropies of the counted rows of x [rows, hidden], in the order of rows, in double. With grads, also
+ * adds to dx [rows, hidden] and to the weights' gradients. */
 double model_loss_run(const model_loss *loss, const float *x, const int32_t *targets, size_t n_rows, float *dx,
                       model_loss_grads *grads);
 /* Logits of rows [first, first + n) of x, n at most chunk, into loss->logits. */

@@ -6,8 +6,8 @@
 
 #include "plan/activations.h"
 
-/* Panel shapes were measured with OpenBLAS 0.3.21 on Zen 3 and Skylake cores (bench/training.md): wider panels run faster
- * but leave threads idle at the end of a small product, so width grows with the product. */
+/* Panel shapes were measured with OpenBLAS 0.3.21 on Zen 3 and Skylake cores (bench/training.md): wider panels run
+ * faster but leave threads idle at the end of a small product, so width grows with the product. */
 #define ROW_BLOCK 512
 #define NARROW 128
 #define WIDE_FROM 3072       /* columns from which a panel is LST__PANEL_COLS wide */

@@ -2,10 +2,10 @@
  *
  * A decoder-only transformer in the buffers of a plan: forward, loss and backward of one step, evaluation, generation.
  *
- * The model finds each buffer by lst_plan_find, checks that the bytes it needs (from its own shapes) are the plan's, and
- * keeps the ledger in step as the phases of a step pass: what lives in a phase is held in it. The caller owns plan, arena,
- * ledger and pool; all must outlive the model. Optimizer state (LST_BUFFER_SLOT) is the caller's to bind and to count;
- * every other buffer of the plan is the model's.
+ * The model finds each buffer by lst_plan_find, checks that the bytes it needs (from its own shapes) are the plan's,
+ * and keeps the ledger in step as the phases of a step pass: what lives in a phase is held in it. The caller owns plan,
+ * arena, ledger and pool; all must outlive the model. Optimizer state (LST_BUFFER_SLOT) is the caller's to bind and to
+ * count; every other buffer of the plan is the model's.
  *
  * One step of training:
  *
@@ -50,37 +50,40 @@ void model_set_poison(model *m, bool poison);
 
 /* Tensor `tensor` (index as in lst_arch_tensor_at), stored in lst_weight_form_codec(plan->recipe.weights). */
 void *model_weight(model *m, size_t tensor);
-/* Random weights as Hugging Face initialises the family: normal(0, init_range) for matrices (GPT-2's projections into the
- * residual stream divided by sqrt(2 L)), 1 for norms, 0 for biases; drawn in float32 from (seed, tensor, element) and
- * rounded to the stored form. */
+/* Random weights as Hugging Face initialises the family: normal(0, init_range) for matrices (GPT-2's projections into
+ * the residual stream divided by sqrt(2 L)), 1 for norms, 0 for biases; drawn in float32 from (seed, tensor, element)
+ * and rounded to the stored form. */
 void model_init_random(model *m, uint64_t seed);
 
 /* ---- a step ---- */
 
 /* Token ids of a micro-batch, [batch, seq], to be filled by the caller before a step; each below vocab (checked). */
 int32_t *model_ids(model *m, size_t micro);
-/* Targets, [batch, seq]: the id that position (b, t) is to predict, i.e. ids one to the right; MODEL_IGNORE is not counted. */
+/* Targets, [batch, seq]: the id that position (b, t) is to predict, i.e. ids one to the right; MODEL_IGNORE is not
+ * counted. */
 int32_t *model_targets(model *m, size_t micro);
 /* Counted targets of all micro-batches: what the loss is divided by. */
 size_t model_counted(const model *m);
 
 typedef struct model_hooks {
     void *user;
-    /* After the loss, before any on_gradient (so before the first update): the mean loss of the step, unscaled. A status
-     * other than LST_OK ends the step with it; no gradient is handed out. May be NULL. */
+    /* After the loss, before any on_gradient (so before the first update): the mean loss of the step, unscaled. A
+     * status other than LST_OK ends the step with it; no gradient is handed out. May be NULL. */
     lst_status (*on_loss)(void *user, double loss, lst_error *err);
-    /* One tensor's gradient is complete, over all micro-batches. `grad` is float32 under LST_GRAD_RELEASE (its buffer is used
-     * again after the call, and the tensor's weights may be changed now), or in recipe.grads under LST_GRAD_KEEP (valid to
-     * the end of the step; weights must not change before model_step returns). Called for every tensor once, last layer
-     * first. A status other than LST_OK ends the step with it. May be NULL under LST_GRAD_KEEP. */
+    /* One tensor's gradient is complete, over all micro-batches. `grad` is float32 under LST_GRAD_RELEASE (its buffer
+     * is used again after the call, and the tensor's weights may be changed now), or in recipe.grads under
+     * LST_GRAD_KEEP (valid to the end of the step; weights must not change before model_step returns). Called for every
+     * tensor once, last layer first. A status other than LST_OK ends the step with it. May be NULL under
+     * LST_GRAD_KEEP. */
     lst_status (*on_gradient)(void *user, size_t tensor, const void *grad, lst_codec codec, lst_error *err);
 } model_hooks;
 
 /* Forward of every micro-batch, loss, backward (layer outer, micro-batch inner). Gradients are those of
- * loss_scale * (sum of counted cross-entropies) / counted. *loss is the mean, unscaled; it may be non-finite (the caller
- * decides). LST_ERR_ARGUMENT for an id or target out of range (position named) or if no target is counted. */
+ * loss_scale * (sum of counted cross-entropies) / counted. *loss is the mean, unscaled; it may be non-finite (the
+ * caller decides). LST_ERR_ARGUMENT for an id or target out of range (position named) or if no target is counted. */
 LST_MUST_USE lst_status model_step(model *m, float loss_scale, const model_hooks *hooks, double *loss, lst_error *err);
-/* A kept gradient (LST_GRAD_KEEP), in recipe.grads; valid after model_step until the next. NULL under LST_GRAD_RELEASE. */
+/* A kept gradient (LST_GRAD_KEEP), in recipe.grads; valid after model_step until the next. NULL under
+ * LST_GRAD_RELEASE. */
 void *model_gradient(model *m, size_t tensor);
 
 /* ---- evaluation ---- */
@@ -92,7 +95,8 @@ LST_MUST_USE lst_status model_logits(model *m, float *logits, lst_error *err);
 
 /* ---- gradient check ---- */
 
-/* One weight nudged up and down by `nudge`, the loss at both, the rate between them, and backward's answer beside it. */
+/* One weight nudged up and down by `nudge`, the loss at both, the rate between them, and backward's answer beside
+ * it. */
 typedef struct model_nudge {
     size_t tensor, element;
     double nudge;
@@ -103,8 +107,8 @@ typedef struct model_nudge {
     double backward;           /* the gradient that model_step computed */
 } model_nudge;
 
-/* Fills in everything but tensor, element and nudge, for micro-batch 0 as filled. Needs a plan with LST_GRAD_KEEP, float32
- * gradients and accumulation 1. Weights are put back exactly. nudge 0 chooses one from the weights' size. */
+/* Fills in everything but tensor, element and nudge, for micro-batch 0 as filled. Needs a plan with LST_GRAD_KEEP,
+ * float32 gradients and accumulation 1. Weights are put back exactly. nudge 0 chooses one from the weights' size. */
 LST_MUST_USE lst_status model_check_gradient(model *m, model_nudge *nudges, size_t n, lst_error *err);
 
 /* ---- generation ---- */
@@ -120,8 +124,8 @@ typedef struct model_sampling {
 /* How many positions the cache holds: seq of the training plan, or what the generation plan was made for. When it is
  * full, the older half is forgotten and the rest is read again. */
 size_t model_positions(const model *m);
-/* Continues a prompt of n >= 1 ids (only its last positions are read if it is longer than the cache). on_token gets each
- * id as it is written; a status other than LST_OK ends generation with it. */
+/* Continues a prompt of n >= 1 ids (only its last positions are read if it is longer than the cache). on_token gets
+ * each id as it is written; a status other than LST_OK ends generation with it. */
 LST_MUST_USE lst_status model_generate(model *m, const int32_t *prompt, size_t n, const model_sampling *sampling,
                                        lst_status (*on_token)(void *user, int32_t id, lst_error *err), void *user,
                                        lst_error *err);

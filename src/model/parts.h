@@ -55,7 +55,8 @@ float *model_input(const model *m, size_t layer, size_t micro);
 /* Forward of micro-batches [0, n_micro), up to the input of the final norm, entering the phases as it goes. */
 void model_forward(model *m, size_t n_micro);
 model_loss model_loss_of(model *m);
-/* LST_ERR_ARGUMENT if an id or target of the first n_micro micro-batches is out of range; *counted = counted targets. */
+/* LST_ERR_ARGUMENT if an id or target of the first n_micro micro-batches is out of range; *counted = counted
+ * targets. */
 LST_MUST_USE lst_status model_check_tokens(const model *m, size_t n_micro, size_t *counted, lst_error *err);
 
 /* n float32 values into stored elements first.. */

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* f_i = theta^(-2i/d); Llama 3 divides the slow ones by factor, keeps the fast ones, and blends linearly between, by how
- * many turns a frequency makes over the original context. */
+/* f_i = theta^(-2i/d); Llama 3 divides the slow ones by factor, keeps the fast ones, and blends linearly between, by
+ * how many turns a frequency makes over the original context. */
 static double frequency(const lst_arch *arch, size_t i)
 {
     const double two_pi = 6.283185307179586476925;

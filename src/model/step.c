@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One step: forward of every micro-batch, loss, backward with the layer outside and the micro-batch inside, so that a layer's
- * gradient is complete, over all micro-batches, when its turn ends.
+ * One step: forward of every micro-batch, loss, backward with the layer outside and the micro-batch inside, so that a
+ * layer's gradient is complete, over all micro-batches, when its turn ends.
  */
 #include "model/parts.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * f16: IEEE binary16 (1 sign, 5 exponent, 10 mantissa bits): 6.1e-5 to 65,504, subnormals down to 6.0e-8.
- * Written with selects rather than branches, so that loops over it vectorise where the CPU has no conversion of its own.
+ * Written with selects rather than branches, so that loops over it vectorise where the CPU has no conversion of its
+ * own.
  */
 #ifndef LST_NUMERIC_F16_H
 #define LST_NUMERIC_F16_H
@@ -27,7 +28,8 @@ static inline uint16_t lst__f16_from_f32(float x)
     uint32_t bits = lst__bits_of_f32(x);
     uint32_t magnitude = bits & 0x7fffffffu;
     uint32_t normal = ((magnitude + 0xfffu + ((magnitude >> 13) & 1u)) >> 13) - ((127u - 15u) << 10);
-    /* Below 2^-14 a step is 2^-24, which is one unit of 0.5f: adding it rounds, and leaves the count in the low bits. */
+    /* Below 2^-14 a step is 2^-24, which is one unit of 0.5f: adding it rounds, and leaves the count in the low
+     * bits. */
     uint32_t small = magnitude < 0x38800000u ? magnitude : 0u;
     uint32_t subnormal = lst__bits_of_f32(lst__f32_of_bits(small) + 0.5f) - 0x3f000000u;
     uint32_t special = magnitude > 0x7f800000u ? (0x7e00u | ((magnitude >> 13) & 0x3ffu)) : 0x7c00u;

@@ -5,8 +5,8 @@
  *     unsigned    codes 10..15 fine: 3 binades of 2 steps    1..9 coarse: 9 binades of 1 step    0 is zero
  *     signed      sign, 4..7 fine:   2 binades of 2 steps    1..3 coarse: 3 binades of 1 step    0 is zero
  *
- * Rounding is stochastic. Below the smallest level an unsigned number that is not zero becomes the smallest level; a signed
- * number goes to zero or to the smallest level with its share of it, so that it too keeps its expected value.
+ * Rounding is stochastic. Below the smallest level an unsigned number that is not zero becomes the smallest level; a
+ * signed number goes to zero or to the smallest level with its share of it, so that it too keeps its expected value.
  */
 #ifndef LST_NUMERIC_Q4_H
 #define LST_NUMERIC_Q4_H

@@ -6,14 +6,15 @@
  *     unsigned (second moments)   codes 128..255 fine: 8 binades    codes 1..127 coarse: 32 binades    0 is zero
  *     signed (first moments)      sign, 64..127 fine:  4 binades    1..63 coarse:        16 binades    0 is zero
  *
- * A binade of float32 is linear in the bits, so all of it is integer arithmetic on them: no search, no division, no root. With
- * E the biased exponent of the group's largest value, base = E - 39 (unsigned) or E - 19 (signed), at least 0.
+ * A binade of float32 is linear in the bits, so all of it is integer arithmetic on them: no search, no division, no
+ * root. With E the biased exponent of the group's largest value, base = E - 39 (unsigned) or E - 19 (signed), at least
+ * 0.
  *
- * Rounding is stochastic, so that the expected value of a moving average follows the average exactly however small its steps
- * are: it cannot freeze. Below the smallest level (2^-39 and 2^-19 of the largest value) an unsigned number that is not zero
- * becomes the smallest level and never zero (a second moment too large slows a weight down; one of zero would
- * let it jump), and a signed number becomes zero. An exact zero stays zero. Coding what was decoded changes nothing.
- * docs/numerics.md has the error by decade and the simulations.
+ * Rounding is stochastic, so that the expected value of a moving average follows the average exactly however small its
+ * steps are: it cannot freeze. Below the smallest level (2^-39 and 2^-19 of the largest value) an unsigned number that
+ * is not zero becomes the smallest level and never zero (a second moment too large slows a weight down; one of zero
+ * would let it jump), and a signed number becomes zero. An exact zero stays zero. Coding what was decoded changes
+ * nothing. docs/numerics.md has the error by decade and the simulations.
  */
 #ifndef LST_NUMERIC_Q8_H
 #define LST_NUMERIC_Q8_H
@@ -33,8 +34,8 @@ static inline uint32_t lst__q8_magnitude(float x)
     return lst__bits_of_f32(x) & 0x7fffffffu;
 }
 
-/* A magnitude's bits rounded to 4 mantissa bits with a 16-bit draw; infinity becomes the largest level, a NaN a NaN. The
- * largest of a group says what its base is. */
+/* A magnitude's bits rounded to 4 mantissa bits with a 16-bit draw; infinity becomes the largest level, a NaN a NaN.
+ * The largest of a group says what its base is. */
 static inline uint32_t lst__q8_fine(uint32_t magnitude, uint32_t draw)
 {
     uint32_t rounded = (magnitude + (draw << 3)) & 0xfff80000u;

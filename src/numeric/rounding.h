@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The random bits of stochastic rounding: a hash of (seed, step, tensor, slot, index), so that they are the same for any
- * thread count and instruction set and after a resume, and nothing is stored.
+ * The random bits of stochastic rounding: a hash of (seed, step, tensor, slot, index), so that they are the same for
+ * any thread count and instruction set and after a resume, and nothing is stored.
  *
  * Two levels. The words that are the same for a whole tensor are mixed in 64 bits into a key (slow, once per tile). Two
  * elements then share a 32-bit hash of a counter under that key, 16 bits each: a step of 2^32/phi (an addition in a
- * loop over consecutive counters), then two multiply and xor-shift rounds with the multipliers of Wellons' "lowbias32", found
- * by search for low avalanche bias. The second key word goes in between the rounds, so that two keys do not merely shift
- * the same sequence. Without the first step, counters 2^k apart fail a chi-square test of pairs by up to 120 standard
- * deviations. docs/numerics.md has the tests it passes.
+ * loop over consecutive counters), then two multiply and xor-shift rounds with the multipliers of Wellons' "lowbias32",
+ * found by search for low avalanche bias. The second key word goes in between the rounds, so that two keys do not
+ * merely shift the same sequence. Without the first step, counters 2^k apart fail a chi-square test of pairs by up to
+ * 120 standard deviations. docs/numerics.md has the tests it passes.
  */
 #ifndef LST_NUMERIC_ROUNDING_H
 #define LST_NUMERIC_ROUNDING_H
@@ -50,7 +50,8 @@ static inline uint32_t lst__rounding_hash(lst__rounding_key key, uint32_t counte
     return x;
 }
 
-/* Elements in groups of this many share hashes in pairs 16 apart, so that vectors of up to 16 lanes split them in place. */
+/* Elements in groups of this many share hashes in pairs 16 apart, so that vectors of up to 16 lanes split them in
+ * place. */
 #define LST__DRAW_GROUP 32
 
 /* 16 uniform bits for the element with this index (its low 32 bits). */

@@ -3,9 +3,10 @@
  * split24: a weight in 24 bits, kept as a bf16 that the model computes with (hi) and a signed byte (lo).
  *
  * The float32 is first rounded to 15 mantissa bits (its low 8 bits dropped), then split exactly, as split32 is:
- * bits = hi * 65536 + lo * 256. The rounding is stochastic, so that updates too small for 24 bits still arrive in expectation;
- * it errs by less than one unit of the 24-bit number, 2^-15 of the weight at most. A finite number never
- * becomes infinite, nor shows as infinity in hi: from 0x7f7f7f00 (3.396e38) on it stays there. A NaN is made quiet and keeps lo = 0. A bf16 number is kept as it is, with lo = 0.
+ * bits = hi * 65536 + lo * 256. The rounding is stochastic, so that updates too small for 24 bits still arrive in
+ * expectation; it errs by less than one unit of the 24-bit number, 2^-15 of the weight at most. A finite number never
+ * becomes infinite, nor shows as infinity in hi: from 0x7f7f7f00 (3.396e38) on it stays there. A NaN is made quiet and
+ * keeps lo = 0. A bf16 number is kept as it is, with lo = 0.
  */
 #ifndef LST_NUMERIC_SPLIT24_H
 #define LST_NUMERIC_SPLIT24_H

@@ -4,8 +4,9 @@
  *
  * lo is the low half of the float32's bits read as a signed number, hi the rest: bits = hi * 65536 + lo. Then hi is the
  * nearest bf16 (exact ties go away from zero, where lst__bf16_from_f32 goes to even), and the pair gives the float32
- * back bit for bit, with integer operations only. From 0x7f7f8000 on (within half a bf16 unit of the largest) hi shows infinity
- * while the pair is still exact. A NaN is made quiet first and keeps lo = 0, so that both the half and the pair are NaN.
+ * back bit for bit, with integer operations only. From 0x7f7f8000 on (within half a bf16 unit of the largest) hi shows
+ * infinity while the pair is still exact. A NaN is made quiet first and keeps lo = 0, so that both the half and the
+ * pair are NaN.
  */
 #ifndef LST_NUMERIC_SPLIT32_H
 #define LST_NUMERIC_SPLIT32_H

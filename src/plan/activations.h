@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The buffers that the arithmetic of a step needs besides weights, gradients and state: activations, loss, workspace, data.
- * Planner and model both take their sizes from here.
+ * The buffers that the arithmetic of a step needs besides weights, gradients and state: activations, loss, workspace,
+ * data. Planner and model both take their sizes from here.
  *
  * In comments: M = batch * seq rows of a micro-batch, C hidden, F ffn, A = heads * head_dim, G = kv_heads * head_dim,
  * V vocab. All are float32 unless said otherwise.
@@ -15,7 +15,8 @@
 
 /* Activations of one layer and micro-batch (LST_BUFFER_ACT, layer, index = micro * LST__N_ACTS + which).
  * X(identifier, name, elements in terms of M and the arch, least policy at which it is not kept for backward)
- * What a policy does not keep is one buffer for all layers and micro-batches (LST__SCRATCH_FORWARD and _BACKWARD below). */
+ * What a policy does not keep is one buffer for all layers and micro-batches (LST__SCRATCH_FORWARD and _BACKWARD
+ * below). */
 #define LST__ACT_LIST(X)                                                                                               \
     X(INPUT, "input", M *C, NEVER)                    /* of the layer; layer L: of the final norm */                   \
     X(STAT1, "norm 1 statistics", M * 2, INPUTS)      /* mean, 1/deviation of each row */                              \
@@ -77,8 +78,8 @@ size_t lst__scratch_elems(const lst_arch *arch, const lst_recipe *recipe, lst__s
 /* Tokens of a chunk of the loss: the recipe's, but never more than a micro-batch has. */
 size_t lst__loss_chunk(const lst_recipe *recipe);
 
-/* Matrix products widen low-precision weights in panels of at most LST__PANEL_COLS x LST__PANEL_DEPTH; attention works on
- * LST__QUERY_ROWS rows at a time. Fixed numbers: a result never depends on the number of threads. */
+/* Matrix products widen low-precision weights in panels of at most LST__PANEL_COLS x LST__PANEL_DEPTH; attention works
+ * on LST__QUERY_ROWS rows at a time. Fixed numbers: a result never depends on the number of threads. */
 #define LST__PANEL_COLS 256
 #define LST__PANEL_DEPTH 1024
 #define LST__QUERY_ROWS 64

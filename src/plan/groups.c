@@ -22,7 +22,8 @@ size_t lst_recipe_groups(const lst_recipe *recipe, lst_hyper out[LST_RECIPE_GROU
     return 3;
 }
 
-/* Adam-mini's blocks: an output of a matrix, an attention head of q and k; embeddings and head have a moment a value. */
+/* Adam-mini's blocks: an output of a matrix, an attention head of q and k; embeddings and head have a moment a
+ * value. */
 static size_t moment_block(const lst_arch *arch, const lst_arch_tensor *tensor)
 {
     if (is_embedding(tensor->role))

@@ -33,7 +33,8 @@ typedef struct lst__kept {
 
 void lst__torch_keep(lst__kept *kept, const char *what, uint64_t bytes);
 
-/* torch_layer.c, torch_gpt2.c: what one layer keeps between forward and backward. `first`: no gradient flows into it. */
+/* torch_layer.c, torch_gpt2.c: what one layer keeps between forward and backward. `first`: no gradient flows into
+ * it. */
 void lst__torch_layer(const lst__torch *c, bool first, lst__kept *out);
 void lst__torch_gpt2_layer(const lst__torch *c, bool first, lst__kept *out);
 /* What is kept once, outside the layers. */

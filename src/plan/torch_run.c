@@ -184,7 +184,8 @@ static void sum_layers(const lst__torch *c, const lst__trainables *trainable, ls
     s->first_layer = first.bytes;
     s->outside = outside.bytes;
     s->loss = loss_kept(c);
-    /* non-reentrant checkpointing keeps the layer's input, wrapped numbers, and the CPU generator's state of 5,056 bytes */
+    /* non-reentrant checkpointing keeps the layer's input, wrapped numbers, and the CPU generator's state of 5,056
+     * bytes */
     s->checkpoint = c->stream * c->t * c->h + layer.scalar_bytes + (c->run->gpu ? 0 : 5056);
     s->grads = (c->lora ? c->adapter : c->weight) * trainable->elems;
     s->layer_grads = (c->lora ? c->adapter : c->weight) * trainable->in_layer;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * bitsandbytes' block-wise 8-bit format: a code of the dynamic map for each value, one float32 scale (the block's largest
- * magnitude) for each block of 256 or 2,048 values in the tensor's flat order. The buffer holds the codes of the whole
- * tensor, then at the next multiple of 4 the scales. Nearest rounding: numeric/dynamic_map.h.
+ * bitsandbytes' block-wise 8-bit format: a code of the dynamic map for each value, one float32 scale (the block's
+ * largest magnitude) for each block of 256 or 2,048 values in the tensor's flat order. The buffer holds the codes of
+ * the whole tensor, then at the next multiple of 4 the scales. Nearest rounding: numeric/dynamic_map.h.
  *
  * An infinity counts as the largest float32. A NaN makes its block's scale a NaN, and so every value of the block.
  */

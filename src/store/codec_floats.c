@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Codecs of small floats under shared exponents: q8, q8u, q4, q4u. The buffer holds the codes of the whole tensor (q4: two a
- * byte), then one base byte for each group. numeric/q8.h and numeric/q4.h say what the numbers mean.
+ * Codecs of small floats under shared exponents: q8, q8u, q4, q4u. The buffer holds the codes of the whole tensor (q4:
+ * two a byte), then one base byte for each group. numeric/q8.h and numeric/q4.h say what the numbers mean.
  */
 #include "store/codec.h"
 

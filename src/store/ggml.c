@@ -116,7 +116,8 @@ static void decode_q3_k(const unsigned char *b, float *out)
     }
 }
 
-/* Six-bit scales and minima of eight parts in 12 bytes: parts 0-3 in bytes 0-3 and 4-7, parts 4-7 in the nibbles of bytes
+/* Six-bit scales and minima of eight parts in 12 bytes: parts 0-3 in bytes 0-3 and 4-7, parts 4-7 in the nibbles of
+ * bytes
  * 8-11 with their high bits above those of parts 0-3. */
 static void q4_scale(const unsigned char *packed, int part, int *scale, int *low)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * ggml's block formats: how GGUF files keep quantized weights. A block of 32 or 256 values shares one or two f16 scales,
- * in the K formats also small integer scales of its parts. Decoding is exact: each product and sum is rounded to float32 in
- * the order that ggml's own scalar code has, without fused multiply-add.
+ * ggml's block formats: how GGUF files keep quantized weights. A block of 32 or 256 values shares one or two f16
+ * scales, in the K formats also small integer scales of its parts. Decoding is exact: each product and sum is rounded
+ * to float32 in the order that ggml's own scalar code has, without fused multiply-add.
  */
 #ifndef LST_STORE_GGML_H
 #define LST_STORE_GGML_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a checkpoint's folder holds of a run, and the way back. model.safetensors has the weights as the model uses them,
- * under Hugging Face's names beside config.json; optimizer.safetensors has masters, moments and, as the trainer's text,
- * the step, the data's position and the loss scale.
+ * What a checkpoint's folder holds of a run, and the way back. model.safetensors has the weights as the model uses
+ * them, under Hugging Face's names beside config.json; optimizer.safetensors has masters, moments and, as the trainer's
+ * text, the step, the data's position and the loss scale.
  */
 #ifndef LST_TRAIN_CHECKPOINT_H
 #define LST_TRAIN_CHECKPOINT_H

@@ -4,11 +4,13 @@
  * It knows nothing of text, files or schedules: the caller fills the micro-batches and names the rate.
  *
  * What happens to numbers that are not finite:
- *   - gradients kept: loss and every gradient are looked at before the first update. Is anything not finite, the step is
+ *   - gradients kept: loss and every gradient are looked at before the first update. Is anything not finite, the step
+ *   is
  *     skipped whole (weights, state, step counts untouched), counted, and the tensor named.
  *   - gradients released: the loss, and the first gradient, are looked at before the first update; a fault there skips
  *     the step whole. Each later gradient is looked at before it is applied; a fault there ends the run with
- *     LST_ERR_NONFINITE and the tensor's name, since other tensors have already moved. The last checkpoint is the way back.
+ *     LST_ERR_NONFINITE and the tensor's name, since other tensors have already moved. The last checkpoint is the way
+ *     back.
  *   - TRAIN_MAX_SKIPS steps skipped in a row end the run with LST_ERR_NONFINITE: nothing is being learned.
  */
 #ifndef LST_TRAIN_ENGINE_H

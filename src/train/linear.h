@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * One linear layer trained for a step: y = x W^T, loss = mean(y^2) / 2. The smallest thing with a weight, a gradient and a
- * state, to show what an optimizer takes.
+ * One linear layer trained for a step: y = x W^T, loss = mean(y^2) / 2. The smallest thing with a weight, a gradient
+ * and a state, to show what an optimizer takes.
  */
 #ifndef LST_TRAIN_LINEAR_H
 #define LST_TRAIN_LINEAR_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * metrics.jsonl: one JSON object a line, appended as a run goes. A training line has "loss", a validation line "valid_loss":
+ * metrics.jsonl: one JSON object a line, appended as a run goes. A training line has "loss", a validation line
+ * "valid_loss":
  *
  *     {"step":12,"loss":2.8311,"grad_norm":0.91,"lr":0.0003,"tokens":49152,"tokens_per_s":8123.4,"seconds":6.1}
  *     {"step":50,"valid_loss":2.5127}

@@ -39,8 +39,8 @@ typedef struct train_run {
     double seconds;     /* spent in steps by this process */
 } train_run;
 
-/* A new run: reads the data, plans, checks the memory limit, reserves the arena, draws or loads the first weights, and makes
- * the folder. A folder that exists already is refused; on any failure none is left behind. */
+/* A new run: reads the data, plans, checks the memory limit, reserves the arena, draws or loads the first weights, and
+ * makes the folder. A folder that exists already is refused; on any failure none is left behind. */
 LST_MUST_USE lst_status train_run_start(train_run **out, const train_settings *settings, const char *folder,
                                         lst_error *err);
 
@@ -51,7 +51,8 @@ typedef struct train_changes {
     const char *data;    /* where the data are now; NULL: where they were. They must be the same data */
 } train_changes;
 
-/* Goes on from the newest checkpoint of a run's folder, bit for bit. Data or model that are not the run's own are refused. */
+/* Goes on from the newest checkpoint of a run's folder, bit for bit. Data or model that are not the run's own are
+ * refused. */
 LST_MUST_USE lst_status train_run_resume(train_run **out, const char *folder, const train_changes *changes,
                                          lst_error *err);
 void train_run_close(train_run *run); /* NULL is allowed */
@@ -63,7 +64,8 @@ LST_MUST_USE lst_status train_run_validate(train_run *run, double *loss, lst_err
 /* A checkpoint of now; older ones beyond settings.keep are removed once it is complete. */
 LST_MUST_USE lst_status train_run_save(train_run *run, lst_error *err);
 
-/* Writes report.html from what the run has done so far. `sample` is text that the model wrote after settings.prompt, or NULL. */
+/* Writes report.html from what the run has done so far. `sample` is text that the model wrote after settings.prompt, or
+ * NULL. */
 LST_MUST_USE lst_status train_run_report(const train_run *run, const char *sample, lst_error *err);
 
 /* Sequences a step: batch * accumulation. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Settings: everything a run was asked to do, with every default resolved. settings.json in the run's folder holds it, and is
- * enough to go on from a checkpoint.
+ * Settings: everything a run was asked to do, with every default resolved. settings.json in the run's folder holds it,
+ * and is enough to go on from a checkpoint.
  */
 #ifndef LST_TRAIN_SETTINGS_H
 #define LST_TRAIN_SETTINGS_H

@@ -2,8 +2,8 @@
  *
  * optim_steps RULE N_ELEMS N_STEPS [FIELD=VALUE...] < floats > floats
  *
- * Reads N_ELEMS float32 weights, then N_ELEMS gradients for each step; steps them with libleanstep as one tensor; writes
- * the weights. test_optim.py compares what comes out with torch.optim.
+ * Reads N_ELEMS float32 weights, then N_ELEMS gradients for each step; steps them with libleanstep as one tensor;
+ * writes the weights. test_optim.py compares what comes out with torch.optim.
  */
 #include <stdio.h>
 #include <stdlib.h>

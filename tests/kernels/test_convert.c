@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every variant of every conversion gives the bytes of the scalar reference: hostile numbers, all lengths from 0 to 130, all
- * alignments to an element, against guard pages at either end; and the values of numeric/ over all patterns.
+ * Every variant of every conversion gives the bytes of the scalar reference: hostile numbers, all lengths from 0 to
+ * 130, all alignments to an element, against guard pages at either end; and the values of numeric/ over all patterns.
  */
 #include <setjmp.h>
 #include <stdarg.h>

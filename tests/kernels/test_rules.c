@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every variant of every rule's loop gives the bits of the scalar reference (NaN as a class): hostile numbers, all lengths
- * from 0 to 130, odd alignments, each array with a guard page before or behind it.
+ * Every variant of every rule's loop gives the bits of the scalar reference (NaN as a class): hostile numbers, all
+ * lengths from 0 to 130, odd alignments, each array with a guard page before or behind it.
  */
 #include <setjmp.h>
 #include <stdarg.h>

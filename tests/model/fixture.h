@@ -33,7 +33,8 @@ lst_recipe fixture_recipe(void);
 /* Random ids in every micro-batch; each target is the id to the right, some not counted. */
 void fixture_tokens(fixture *f, uint64_t seed);
 
-/* One step's gradients in one array, tensor after tensor (float32), whatever the mode. Caller frees. NULL on failure. */
+/* One step's gradients in one array, tensor after tensor (float32), whatever the mode. Caller frees. NULL on
+ * failure. */
 float *fixture_step(fixture *f, float loss_scale, double *loss);
 size_t fixture_params(const fixture *f);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * golden_models DIR: every model folder below DIR: logits, loss, every gradient and a greedy continuation, against values
- * that PyTorch computed in float64. Each model runs under several recipes; the worst error counts.
+ * golden_models DIR: every model folder below DIR: logits, loss, every gradient and a greedy continuation, against
+ * values that PyTorch computed in float64. Each model runs under several recipes; the worst error counts.
  */
 #include <dirent.h>
 #include <math.h>

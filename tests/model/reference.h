@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every layer in double, straight from the formula: the truth that test_layers.c differentiates. in[0] is x, the others are
- * parameters; shapes as each struct says.
+ * Every layer in double, straight from the formula: the truth that test_layers.c differentiates. in[0] is x, the others
+ * are parameters; shapes as each struct says.
  */
 #ifndef TESTS_MODEL_REFERENCE_H
 #define TESTS_MODEL_REFERENCE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Each layer's forward against the formula in double, and its backward against finite differences of that formula, also in
- * double: for y = layer(x) and random weights r, the derivative of sum(r * y) by every input and every parameter.
+ * Each layer's forward against the formula in double, and its backward against finite differences of that formula, also
+ * in double: for y = layer(x) and random weights r, the derivative of sum(r * y) by every input and every parameter.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every variant of the loops against the base variant, bit for bit, at all short lengths and odd alignments; and exp against
- * the C library.
+ * Every variant of the loops against the base variant, bit for bit, at all short lengths and odd alignments; and exp
+ * against the C library.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -19,7 +19,8 @@ typedef struct result {
     size_t n;
 } result;
 
-/* Poison: every buffer is NaN when its life begins, so a life that is too short, or a read before a write, spoils the result. */
+/* Poison: every buffer is NaN when its life begins, so a life that is too short, or a read before a write, spoils the
+ * result. */
 static result step_of(const lst_arch *arch, const lst_recipe *recipe, size_t threads)
 {
     fixture f;

@@ -33,7 +33,8 @@ static uint32_t infinity_code(const half_type *t)
     return ((1u << t->exponent_bits) - 1) << t->mantissa_bits;
 }
 
-/* Value of a non-negative code by the formula; the code of infinity counts as the next power of two, as rounding does. */
+/* Value of a non-negative code by the formula; the code of infinity counts as the next power of two, as rounding
+ * does. */
 static double value_of(const half_type *t, uint32_t code)
 {
     int bias = (1 << (t->exponent_bits - 1)) - 1;
@@ -77,7 +78,8 @@ static void every_code_survives_a_round_trip(void **state)
     }
 }
 
-/* The nearest code to |x|, where *lower is the largest code whose value does not exceed that of an earlier, smaller x. */
+/* The nearest code to |x|, where *lower is the largest code whose value does not exceed that of an earlier, smaller
+ * x. */
 static uint32_t nearest_code(const half_type *t, float x, uint32_t *lower)
 {
     while (*lower < infinity_code(t) && value_of(t, *lower + 1) <= (double)x)

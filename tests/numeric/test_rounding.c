@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Stochastic rounding: exactly unbiased over its 65,536 draws, safe at the ends of the range; and the random bits:
- * uniform, and independent between neighbours, steps, tensors, slots and seeds. The hash has no state, so every number here is
- * the same in every run; a bound of 5 standard deviations says how surprising a failure of a changed hash would be.
+ * uniform, and independent between neighbours, steps, tensors, slots and seeds. The hash has no state, so every number
+ * here is the same in every run; a bound of 5 standard deviations says how surprising a failure of a changed hash would
+ * be.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -78,7 +79,8 @@ static double chi_square_sigmas(const uint32_t *count, size_t cells, double n)
 
 enum { DRAWS = 1 << 20, CELLS = 4096 };
 
-/* Two draws as functions of i: their joint distribution over (6 bits, 6 bits), for each place where the bits may be taken. */
+/* Two draws as functions of i: their joint distribution over (6 bits, 6 bits), for each place where the bits may be
+ * taken. */
 typedef uint32_t draw_fn(uint32_t i);
 
 static void check_pair(const char *what, draw_fn *first, draw_fn *second)

@@ -335,8 +335,8 @@ static void momentum_goes_on_after_a_resume(void **state)
     lst_optim_destroy(t.optim);
 }
 
-/* More than 2^31 elements. The weights are the same 64 MiB mapped again and again, except for the last ones, so the test
- * needs little memory; single-threaded, because the maps share bytes. */
+/* More than 2^31 elements. The weights are the same 64 MiB mapped again and again, except for the last ones, so the
+ * test needs little memory; single-threaded, because the maps share bytes. */
 static void more_than_2_to_31_elements(void **state)
 {
     (void)state;

@@ -144,7 +144,8 @@ static void clip_coefficients(void **state)
     assert_true(lst_clip_coef(10, 0) == 0.0f);
 }
 
-/* Two optimizers of one scaler: one finds an overflow and skips whole, the other steps; the scale halves all the same. */
+/* Two optimizers of one scaler: one finds an overflow and skips whole, the other steps; the scale halves all the
+ * same. */
 static void one_optimizer_skips(void **state)
 {
     (void)state;

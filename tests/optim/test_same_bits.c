@@ -199,7 +199,8 @@ static void weights_are_the_rounding_of_the_master(void **state)
     fixture_destroy(&f);
 }
 
-/* State, weights and counts carried into a fresh optimizer: it goes on as if nothing had happened, in every rule and form. */
+/* State, weights and counts carried into a fresh optimizer: it goes on as if nothing had happened, in every rule and
+ * form. */
 static void a_resumed_run_goes_on(void **state)
 {
     (void)state;

@@ -364,7 +364,8 @@ static void adafactor_matches_its_reference(void **state)
     }
 }
 
-/* RMS(p) = 0: the step is scaled by eps2, so zero weights train; and the update is clipped exactly beyond the threshold. */
+/* RMS(p) = 0: the step is scaled by eps2, so zero weights train; and the update is clipped exactly beyond the
+ * threshold. */
 static void adafactor_of_zero_weights(void **state)
 {
     (void)state;

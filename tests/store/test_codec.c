@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of codecs: sizes, names, and what holds for every codec: runs may be cut anywhere that blocks allow, nothing
- * outside a run changes, and coding what was decoded gives the same bytes.
+ * The table of codecs: sizes, names, and what holds for every codec: runs may be cut anywhere that blocks allow,
+ * nothing outside a run changes, and coding what was decoded gives the same bytes.
  */
 #include <setjmp.h>
 #include <stdarg.h>

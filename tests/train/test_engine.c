@@ -218,9 +218,9 @@ static void set_all(const bench *b, const char *name, float value)
         w[i] = value;
 }
 
-/* A finite loss whose gradient overflows on the way down: the residual stream holds the smallest subnormal, the final norm
- * multiplies by 1e30, and 1 / sqrt(eps) is 3e18, so that what reaches the layers is beyond float32. Head and final norm
- * have finite gradients and have moved by then. */
+/* A finite loss whose gradient overflows on the way down: the residual stream holds the smallest subnormal, the final
+ * norm multiplies by 1e30, and 1 / sqrt(eps) is 3e18, so that what reaches the layers is beyond float32. Head and final
+ * norm have finite gradients and have moved by then. */
 static bench overflowing(lst_grad_mode mode)
 {
     lst_arch arch = small_arch();
