@@ -8,8 +8,9 @@
 static void print_row(FILE *out, const char *name, uint64_t bytes, uint64_t n_params, const char *note)
 {
     char exact[32];
-    fprintf(out, "  %-16s %20s  %9.3f  %9.3f  %9.4f  %s\n", name, cli_print_integer(exact, sizeof exact, bytes),
-            (double)bytes / 1073741824.0, (double)bytes / 1e9, (double)bytes / (double)n_params, note);
+    fprintf(out, "  %-16s %20s  %9.3f  %9.3f  %9.4f%s%s\n", name, cli_print_integer(exact, sizeof exact, bytes),
+            (double)bytes / 1073741824.0, (double)bytes / 1e9, (double)bytes / (double)n_params, *note ? "  " : "",
+            note);
 }
 
 static void print_recipe(FILE *out, const lst_plan *plan)
