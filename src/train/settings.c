@@ -265,11 +265,10 @@ static lst_status read_text(const field *f, const char *where, const char *text,
     if (f->kind == FIELD_CHOICE)
         return read_choice(f, where, text, at, err);
     if (f->kind == FIELD_HEX) {
-        char *end;
-        *(uint64_t *)at = strtoull(text, &end, 16);
-        if (strlen(text) != 16 || *end)
+        if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
             return lst__fail(err, LST_ERR_FORMAT, "%s: \"%s\" is \"%s\"; expected 16 hexadecimal digits", where, f->key,
                              text);
+        *(uint64_t *)at = strtoull(text, NULL, 16);
         return LST_OK;
     }
     if (strlen(text) >= f->room)
