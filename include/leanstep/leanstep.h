@@ -13,6 +13,8 @@
  *     recipe.h   everything that decides bytes and numbers
  *     plan.h     shape and recipe -> buffers with lifetimes -> one arena; what fits, and what to change if it does not
  *     ckpt.h     an optimizer and its weights <-> files
+ *     models.h   shapes of public models by name, and of a config.json that is only to be counted
+ *     estimate.h what a PyTorch run of the same model would take, phase by phase
  *
  * A program that only wants an optimizer includes optim.h (examples/01_adamw.c is a whole one):
  *
@@ -28,7 +30,9 @@
 #include "leanstep/arch.h"
 #include "leanstep/ckpt.h"
 #include "leanstep/codec.h"
+#include "leanstep/estimate.h"
 #include "leanstep/ledger.h"
+#include "leanstep/models.h"
 #include "leanstep/optim.h"
 #include "leanstep/plan.h"
 #include "leanstep/pool.h"
