@@ -27,7 +27,9 @@ extern "C" {
     X(Q8_DYNAMIC, "q8-dynamic", "bitsandbytes' signed map, float32 scale for 256, nearest, 1 + 4/256 bytes")           \
     X(Q8_DYNAMIC_U, "q8-dynamic-u", "bitsandbytes' unsigned map, float32 scale for 256, nearest")                      \
     X(Q8_DYNAMIC_2048, "q8-dynamic-2048", "bitsandbytes' signed map, float32 scale for 2,048, nearest")                \
-    X(Q8_DYNAMIC_2048_U, "q8-dynamic-2048-u", "bitsandbytes' unsigned map, float32 scale for 2,048, nearest")
+    X(Q8_DYNAMIC_2048_U, "q8-dynamic-2048-u", "bitsandbytes' unsigned map, float32 scale for 2,048, nearest")          \
+    X(Q8_FLASH, "q8-flash", "FlashOptim's companding, float16 scale for 32, nearest: to compare with")                 \
+    X(Q8_FLASH_U, "q8-flash-u", "FlashOptim's companding for numbers of at least 0")
 
 typedef enum lst_codec {
 #define LST_X(id, name, text) LST_CODEC_##id,

@@ -18,6 +18,8 @@ static const lst__codec_traits *const traits[LST_N_CODECS] = {
     [LST_CODEC_Q8_DYNAMIC_U] = &lst__codec_q8_dynamic_u,
     [LST_CODEC_Q8_DYNAMIC_2048] = &lst__codec_q8_dynamic_2048,
     [LST_CODEC_Q8_DYNAMIC_2048_U] = &lst__codec_q8_dynamic_2048_u,
+    [LST_CODEC_Q8_FLASH] = &lst__codec_q8_flash,
+    [LST_CODEC_Q8_FLASH_U] = &lst__codec_q8_flash_u,
 };
 
 const lst__codec_traits *lst__codec(lst_codec codec)
@@ -56,6 +58,8 @@ lst_codec lst_codec_unsigned(lst_codec codec)
         return LST_CODEC_Q8_DYNAMIC_U;
     case LST_CODEC_Q8_DYNAMIC_2048:
         return LST_CODEC_Q8_DYNAMIC_2048_U;
+    case LST_CODEC_Q8_FLASH:
+        return LST_CODEC_Q8_FLASH_U;
     default:
         return codec;
     }

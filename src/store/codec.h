@@ -43,5 +43,6 @@ extern const lst__codec_traits lst__codec_f32, lst__codec_bf16, lst__codec_f16, 
 extern const lst__codec_traits lst__codec_q8, lst__codec_q8u, lst__codec_q4, lst__codec_q4u;
 extern const lst__codec_traits lst__codec_q8_dynamic, lst__codec_q8_dynamic_u;
 extern const lst__codec_traits lst__codec_q8_dynamic_2048, lst__codec_q8_dynamic_2048_u;
+extern const lst__codec_traits lst__codec_q8_flash, lst__codec_q8_flash_u;
 
 #endif

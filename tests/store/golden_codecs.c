@@ -14,8 +14,8 @@ static const struct {
     const char *prefix;
     kind_fn *check;
 } kinds[] = {
-    {"float_formats", kind_float_formats},
-    {"gguf_blocks", kind_gguf_blocks},
+    {"bnb_adamw8bit", kind_bnb_adamw8bit}, {"dynamic_", kind_dynamic},        {"flashoptim", kind_flashoptim},
+    {"float_formats", kind_float_formats}, {"gguf_blocks", kind_gguf_blocks}, {"tables", kind_tables},
 };
 
 static void check_file(const char *folder, const char *file)

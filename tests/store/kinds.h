@@ -22,6 +22,7 @@ int kind_summary(const char *folder);
 void *kind_array(const golden_file *g, const char *name, const char *dtype, size_t *n_elems);
 
 typedef void kind_fn(const golden_file *g, const char *folder, const char *file);
+kind_fn kind_bnb_adamw8bit, kind_dynamic, kind_flashoptim, kind_tables;
 kind_fn kind_float_formats;
 kind_fn kind_gguf_blocks;
 

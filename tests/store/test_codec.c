@@ -43,6 +43,8 @@ static void sizes_are_exact(void **state)
         {LST_CODEC_Q8_DYNAMIC, 1 << 20, (1 << 20) + (1 << 14)}, /* 1.015625 */
         {LST_CODEC_Q8_DYNAMIC_2048, 1 << 20, (1 << 20) + (1 << 11)},
         {LST_CODEC_Q8_DYNAMIC_2048_U, 2049, 2060},
+        {LST_CODEC_Q8_FLASH, 33, 38},
+        {LST_CODEC_Q8_FLASH_U, 64, 68},
     };
     for (size_t i = 0; i < sizeof want / sizeof *want; i++)
         assert_int_equal(lst_codec_bytes(want[i].codec, want[i].n), want[i].bytes);
