@@ -87,7 +87,7 @@ typedef enum lst_torch_attention { LST_TORCH_SDPA, LST_TORCH_EAGER } lst_torch_a
 #define LST_TORCH_LOSS_LIST(X)                                                                                         \
     X(UPCAST, "upcast", "Hugging Face: float32 copy, log-probabilities, their gradient, the logits' gradient")         \
     X(PLAIN, "plain", "cross-entropy in the logits' dtype")                                                            \
-    X(CHUNKED, "chunked", "in chunks of tokens; the head's output exists for a chunk at a time")                       \
+    X(CHUNKED, "chunked", "torchtune: all logits in the compute dtype, float32 for one chunk of tokens at a time")     \
     X(FUSED, "fused", "head and loss in one kernel: no logits (Liger, Cut Cross-Entropy)")
 
 typedef enum lst_torch_loss {
@@ -133,7 +133,10 @@ typedef struct lst_torch_run {
     bool dora;
     bool lora_bfloat16; /* adapters in bfloat16 (torchtune); Peft makes them float32 */
     lst_torch_base base;
-    bool base_upcast; /* prepare_model_for_kbit_training: what is not quantized becomes float32 */
+    bool base_upcast; /* prepare_model_for_kbit_training: what is not quantized becomes float32, and with it every
+                            activation, as a quantized linear returns the dtype it is given */
+    bool quant_keeps_inputs; /* bitsandbytes before 0.42: a quantized linear keeps its input */
+    bool compiled; /* torch.compile on the layers: the pointwise operations' inner tensors are computed again */
     lst_torch_optim optim;
     lst_torch_form form;
     bool compiled_optim;      /* torchao: its step compiled into one kernel a tensor */

@@ -84,6 +84,10 @@ void lst__torch_keep_input(const lst__torch *c, const char *what, uint64_t width
             lst__torch_keep(out, what, (c->autocast ? all : 1) * c->compute * c->t * width);
         return;
     }
+    if (c->run->quant_keeps_inputs && c->run->base != LST_TORCH_BASE_PLAIN && !kept && input_grad) {
+        lst__torch_keep(out, what, c->compute * c->t * width);
+        kept = true;
+    }
     if (adapters == 0)
         return;
     keep_adapter_input(c, what, width, adapters, input_grad, kept, out);

@@ -116,11 +116,31 @@ static void post_norm(const lst__torch *c, const char *what, lst__kept *out)
         rms_norm(c, what, c->h, 1, true, out);
 }
 
+/* torch.compile's partitioner keeps what matrix products and attention read and write, and computes the rest again. */
+static void compiled_layer(const lst__torch *c, lst__kept *out)
+{
+    const uint64_t ct = c->compute * c->t;
+    lst__torch_keep(out, "inputs of both norms", 2 * c->stream * c->t * c->h);
+    lst__torch_keep(out, "one float a row of a norm", 8 * c->t);
+    lst__torch_keep(out, "outputs of both norms", 2 * ct * c->h);
+    lst__torch_keep(out, "rotated queries", ct * c->q);
+    lst__torch_keep(out, "keys and values", 2 * ct * c->kv);
+    lst__torch_keep(out, "attention output", ct * c->q);
+    lst__torch_keep(out, "one float a head of attention", 4 * c->t * c->a);
+    lst__torch_keep(out, "gate", ct * c->i);
+    lst__torch_keep(out, "up", ct * c->i);
+    lst__torch_keep(out, "product of silu(gate) and up", ct * c->i);
+}
+
 void lst__torch_layer(const lst__torch *c, bool first, lst__kept *out)
 {
     *out = (lst__kept){0};
     if (c->gpt2) {
         lst__torch_gpt2_layer(c, first, out);
+        return;
+    }
+    if (c->run->compiled) {
+        compiled_layer(c, out);
         return;
     }
     const unsigned before_mlp = attention_targets | LST_TARGET_O;

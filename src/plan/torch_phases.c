@@ -45,11 +45,7 @@ static uint64_t forward_only(const lst__torch *c)
 
 static uint64_t logits(const lst__torch *c)
 {
-    const lst_torch_run *run = c->run;
-    if (run->loss == LST_TORCH_LOSS_FUSED)
-        return 0;
-    const uint64_t all = c->compute * c->t * c->V;
-    return run->loss == LST_TORCH_LOSS_CHUNKED ? all / run->loss_chunks : all;
+    return c->run->loss == LST_TORCH_LOSS_FUSED ? 0 : c->compute * c->t * c->V;
 }
 
 static uint64_t loss_temporaries(const lst__torch *c)

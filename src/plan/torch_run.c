@@ -120,7 +120,9 @@ static void set_symbols(lst__torch *c, const lst_torch_run *run)
     c->autocast = run->dtype == LST_TORCH_AUTOCAST;
     c->weight = run->dtype == LST_TORCH_BFLOAT16 ? 2 : 4;
     c->compute = run->dtype == LST_TORCH_FLOAT32 ? 4 : 2;
-    c->stream = c->weight;
+    if (run->base != LST_TORCH_BASE_PLAIN && run->base_upcast)
+        c->compute = 4;
+    c->stream = run->dtype == LST_TORCH_BFLOAT16 ? c->compute : 4;
     c->adapter = run->lora_bfloat16 ? 2 : 4;
     c->lora = run->lora != 0;
     c->gpt2 = s->family == LST_SHAPE_GPT2;
@@ -139,7 +141,7 @@ static uint64_t loss_kept(const lst__torch *c)
     case LST_TORCH_LOSS_PLAIN:
         return c->compute * tV + labels + lst__torch_held_output(c);
     case LST_TORCH_LOSS_CHUNKED:
-        return labels;
+        return c->compute * tV + labels;
     default: /* the fused kernel makes the gradients of hidden state and head in forward */
         return c->compute * c->t * c->h + (c->lora ? 0 : c->weight * c->V * c->h);
     }
