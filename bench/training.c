@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench_training [threads [steps]]: whole training steps of GPT-2 124M's shape (random weights), batch 1 x 512 tokens, AdamW
+ * bench_training [threads [steps [chunk]]]: whole training steps of GPT-2 124M's shape (random weights), batch 1 x 512 tokens, AdamW
  * in float32, beside the rate of a plain matrix product in the same run. Prints one line a recipe: tokens/s, the share of the
  * product's rate that the whole step reaches, and where the time went. bench/training.md has results and what they mean.
  */
@@ -220,7 +220,15 @@ int main(int argc, char **argv)
     r.seq = 512;
     r.threads = threads;
     r.clip_norm = 0.0;
+    if (argc > 3) { /* the first recipe alone, for a profile */
+        r.loss_chunk = strtoul(argv[3], NULL, 10);
+        bench("keep all", &r, steps);
+        return 0;
+    }
     bench("keep all", &r, steps);
+    r.loss_chunk = 512;
+    bench("keep all, chunk 512", &r, steps);
+    r.loss_chunk = 128;
     r.grad_mode = LST_GRAD_RELEASE;
     r.activations = LST_ACT_INPUTS;
     bench("release, inputs only", &r, steps);

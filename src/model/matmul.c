@@ -6,14 +6,9 @@
 
 #include "plan/activations.h"
 
-/* Panel shapes were measured with OpenBLAS 0.3.21 on Zen 3 and Skylake cores (bench/training.md): wider panels run
- * faster but leave threads idle at the end of a small product, so width grows with the product. */
-#define ROW_BLOCK 512
-#define NARROW 128
-#define WIDE_FROM 3072       /* columns from which a panel is LST__PANEL_COLS wide */
-#define OUTER_WIDE_FROM 2048 /* rows of dW from which a tile is 256 rows high */
-#define OUTER_COLS 1024
 #define SUM_COLS 128
+#define MOST_ROWS 512 /* of a tile */
+#define MOST_COLS 1024
 
 void model_matmul_init(void)
 {
@@ -25,12 +20,52 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* ---- tiles ---- */
+
+/* The result is cut into tiles, each one sgemm that packs its own operands: a tile of m x n costs m n K multiplications and
+ * (m + n) K elements of packing, about 30 times dearer each (OpenBLAS 0.3.21 on Zen 3 and Skylake; bench/training.md). Large,
+ * square tiles are therefore cheap, but at least 8 are wanted so that a few threads stay busy, and a number that 4 divides
+ * leaves none idle at the end. Only the shape decides, never the number of threads. */
+typedef struct tiling {
+    size_t high, wide;
+} tiling;
+
+#define PACKING 30.0
+#define LEAST_TILES 8
+
+static size_t sixteens(size_t n)
+{
+    return (n + 15) / 16 * 16;
+}
+
+/* With low-precision weights every block of rows widens the panel again: `least_blocks` wants as few as there can be. */
+static tiling tiles_of(size_t rows, size_t cols, bool least_blocks)
+{
+    tiling best = {0, 0};
+    double best_cost = 0.0;
+    size_t first = model_tasks(rows, MOST_ROWS), last = least_blocks ? first : first + LEAST_TILES;
+    for (size_t blocks = first; blocks <= last; blocks++) {
+        size_t panels = model_tasks(cols, MOST_COLS), wanted = model_tasks(LEAST_TILES, blocks);
+        panels = panels > wanted ? panels : wanted;
+        tiling t = {sixteens(model_tasks(rows, blocks)), sixteens(model_tasks(cols, panels))};
+        size_t n = model_tasks(rows, t.high) * model_tasks(cols, t.wide);
+        double idle = (double)((n + 3) / 4 * 4) / (double)n;
+        double cost = (1.0 + PACKING / (double)t.high + PACKING / (double)t.wide) * idle;
+        if (best.high == 0 || cost < best_cost) {
+            best = t;
+            best_cost = cost;
+        }
+    }
+    return best;
+}
+
 /* ---- y[rows, cols] = x[rows, depth] * B, B being stored weights ---- */
 
 typedef struct product {
     const model_work *work;
     model_rows y, x, residual;
-    size_t rows, cols, depth, panel;
+    size_t rows, cols, depth, step; /* step: depth of one sgemm */
+    tiling tile;
     const void *weight, *bias;
     lst_codec codec;
     bool cols_first; /* stored [cols, depth]; otherwise [depth, cols] */
@@ -55,7 +90,7 @@ static const float *panel_of(const product *p, size_t c, size_t n, size_t d, siz
 
 static void product_epilogue(const product *p, size_t row, size_t m, size_t col, size_t n)
 {
-    float bias[LST__PANEL_COLS];
+    float bias[MOST_COLS];
     if (p->bias)
         model_widen(bias, p->bias, p->codec, col, n);
     for (size_t r = row; r < row + m; r++) {
@@ -70,11 +105,11 @@ static void product_epilogue(const product *p, size_t row, size_t m, size_t col,
 static void product_task(void *context, size_t index, size_t worker)
 {
     const product *p = context;
-    size_t n_panels = model_tasks(p->cols, p->panel);
-    size_t row = index / n_panels * ROW_BLOCK, col = index % n_panels * p->panel;
-    size_t m = least(p->rows - row, ROW_BLOCK), n = least(p->cols - col, p->panel);
-    for (size_t d = 0; d < p->depth; d += LST__PANEL_DEPTH) {
-        size_t k = least(p->depth - d, LST__PANEL_DEPTH), ld;
+    size_t n_panels = model_tasks(p->cols, p->tile.wide);
+    size_t row = index / n_panels * p->tile.high, col = index % n_panels * p->tile.wide;
+    size_t m = least(p->rows - row, p->tile.high), n = least(p->cols - col, p->tile.wide);
+    for (size_t d = 0; d < p->depth; d += p->step) {
+        size_t k = least(p->depth - d, p->step), ld;
         const float *b = panel_of(p, col, n, d, k, model_scratch(p->work, worker), &ld);
         cblas_sgemm(CblasRowMajor, CblasNoTrans, p->cols_first ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k,
                     1.0f, p->x.data + row * p->x.stride + d, (int)p->x.stride, b, (int)ld, d || p->add ? 1.0f : 0.0f,
@@ -86,8 +121,11 @@ static void product_task(void *context, size_t index, size_t worker)
 
 static void run_product(product *p)
 {
-    p->panel = p->cols >= WIDE_FROM ? LST__PANEL_COLS : NARROW;
-    lst_pool_run(p->work->pool, model_tasks(p->rows, ROW_BLOCK) * model_tasks(p->cols, p->panel), product_task, p);
+    bool widens = p->codec != LST_CODEC_F32;
+    p->tile = tiles_of(p->rows, p->cols, widens);
+    p->step = widens ? LST__PANEL_ELEMS / p->tile.wide : p->depth;
+    lst_pool_run(p->work->pool, model_tasks(p->rows, p->tile.high) * model_tasks(p->cols, p->tile.wide), product_task,
+                 p);
 }
 
 void model_linear_forward(const model_work *work, const model_linear *linear, model_rows y, model_rows x, size_t rows,
@@ -130,15 +168,14 @@ typedef struct deep_product {
 } deep_product;
 
 /* One part of the depth, one tile of columns; as wide as a widened panel of DEEP_STEP rows may be. */
-#define DEEP_COLS 1024
-#define DEEP_STEP (LST__PANEL_COLS * LST__PANEL_DEPTH / DEEP_COLS)
+#define DEEP_STEP (LST__PANEL_ELEMS / MOST_COLS)
 
 static void deep_task(void *context, size_t index, size_t worker)
 {
     const deep_product *dp = context;
     const product *p = &dp->p;
-    size_t n_cols = model_tasks(p->cols, DEEP_COLS), part = index / n_cols, col = index % n_cols * DEEP_COLS;
-    size_t n = least(p->cols - col, DEEP_COLS), begin = least(part * dp->part_depth, p->depth);
+    size_t n_cols = model_tasks(p->cols, MOST_COLS), part = index / n_cols, col = index % n_cols * MOST_COLS;
+    size_t n = least(p->cols - col, MOST_COLS), begin = least(part * dp->part_depth, p->depth);
     size_t end = least(begin + dp->part_depth, p->depth), step = p->codec == LST_CODEC_F32 ? dp->part_depth : DEEP_STEP;
     float *y = dp->parts + part * p->rows * p->cols + col;
     for (size_t r = 0; begin == end && r < p->rows; r++)
@@ -179,7 +216,7 @@ void model_linear_backward_input_deep(const model_work *work, const model_linear
                              .cols_first = linear->conv1d},
                        .parts = parts,
                        .part_depth = model_tasks(linear->out, LST__HEAD_PARTS)};
-    lst_pool_run(work->pool, LST__HEAD_PARTS * model_tasks(linear->in, DEEP_COLS), deep_task, &dp);
+    lst_pool_run(work->pool, LST__HEAD_PARTS * model_tasks(linear->in, MOST_COLS), deep_task, &dp);
     lst_pool_run(work->pool, model_tasks(rows, MODEL_TASK_ROWS), deep_sum_task, &dp);
 }
 
@@ -188,7 +225,8 @@ void model_linear_backward_input_deep(const model_work *work, const model_linear
 typedef struct outer {
     float *c;
     model_rows a, b;
-    size_t rows, p, q, high;
+    size_t rows, p, q;
+    tiling tile;
     bool add;
 } outer;
 
@@ -196,9 +234,9 @@ static void outer_task(void *context, size_t index, size_t worker)
 {
     const outer *o = context;
     (void)worker;
-    size_t n_cols = model_tasks(o->q, OUTER_COLS);
-    size_t row = index / n_cols * o->high, col = index % n_cols * OUTER_COLS;
-    size_t m = least(o->p - row, o->high), n = least(o->q - col, OUTER_COLS);
+    size_t n_cols = model_tasks(o->q, o->tile.wide);
+    size_t row = index / n_cols * o->tile.high, col = index % n_cols * o->tile.wide;
+    size_t m = least(o->p - row, o->tile.high), n = least(o->q - col, o->tile.wide);
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)m, (int)n, (int)o->rows, 1.0f, o->a.data + row,
                 (int)o->a.stride, o->b.data + col, (int)o->b.stride, o->add ? 1.0f : 0.0f, o->c + row * o->q + col,
                 (int)o->q);
@@ -236,8 +274,8 @@ void model_linear_backward_weight(const model_work *work, const model_linear *li
                .p = linear->conv1d ? linear->in : linear->out,
                .q = linear->conv1d ? linear->out : linear->in,
                .add = add};
-    o.high = o.p >= OUTER_WIDE_FROM ? 256 : NARROW;
-    lst_pool_run(work->pool, model_tasks(o.p, o.high) * model_tasks(o.q, OUTER_COLS), outer_task, &o);
+    o.tile = tiles_of(o.p, o.q, false);
+    lst_pool_run(work->pool, model_tasks(o.p, o.tile.high) * model_tasks(o.q, o.tile.wide), outer_task, &o);
     if (db) {
         column_sum s = {.work = work, .sum = db, .dy = dy, .rows = rows, .cols = linear->out, .add = add};
         lst_pool_run(work->pool, model_tasks(s.cols, SUM_COLS), column_sum_task, &s);

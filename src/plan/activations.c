@@ -60,7 +60,7 @@ size_t lst__worker_elems(const lst_arch *arch, const lst_recipe *recipe)
 {
     bool widens = lst_weight_form_codec(recipe->weights) != LST_CODEC_F32;
     size_t scores = 2 * LST__QUERY_ROWS * recipe->seq, head = 3 * arch->head_dim;
-    size_t panel = widens ? (size_t)LST__PANEL_COLS * LST__PANEL_DEPTH : 0;
+    size_t panel = widens ? LST__PANEL_ELEMS : 0;
     return whole_lines(most(most(scores, panel), most(head, arch->hidden)));
 }
 

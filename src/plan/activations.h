@@ -78,10 +78,9 @@ size_t lst__scratch_elems(const lst_arch *arch, const lst_recipe *recipe, lst__s
 /* Tokens of a chunk of the loss: the recipe's, but never more than a micro-batch has. */
 size_t lst__loss_chunk(const lst_recipe *recipe);
 
-/* Matrix products widen low-precision weights in panels of at most LST__PANEL_COLS x LST__PANEL_DEPTH; attention works
- * on LST__QUERY_ROWS rows at a time. Fixed numbers: a result never depends on the number of threads. */
-#define LST__PANEL_COLS 256
-#define LST__PANEL_DEPTH 1024
+/* Matrix products widen low-precision weights in panels of at most LST__PANEL_ELEMS (1 MiB);
+ * attention works on LST__QUERY_ROWS rows at a time. Fixed numbers: a result never depends on the number of threads. */
+#define LST__PANEL_ELEMS ((size_t)256 * 1024)
 #define LST__QUERY_ROWS 64
 /* Scratch of one worker: a widened panel, two blocks of attention scores, a row; whichever is largest. */
 size_t lst__worker_elems(const lst_arch *arch, const lst_recipe *recipe);

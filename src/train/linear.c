@@ -58,7 +58,7 @@ static lst_status plan_slots(layer *l, lst_error *err)
 static lst_status make_plan(layer *l, const lst_recipe *recipe, lst_error *err)
 {
     const size_t matrix[2] = {l->out, l->in}, x[2] = {TRAIN_LINEAR_ROWS, l->in}, y[2] = {TRAIN_LINEAR_ROWS, l->out};
-    const size_t scratch[2] = {lst_pool_threads(l->pool), (size_t)LST__PANEL_COLS * LST__PANEL_DEPTH};
+    const size_t scratch[2] = {lst_pool_threads(l->pool), LST__PANEL_ELEMS};
     const lst_codec codec = lst_weight_form_codec(recipe->weights);
     lst_status status = lst__plan_begin(&l->plan, NULL, recipe, err);
     if (status != LST_OK)
@@ -144,7 +144,7 @@ static lst_status step(layer *l, lst_error *err)
     const model_work work = {.pool = l->pool,
                              .loops = model_loops_get(),
                              .scratch = memory_of(l, LST_BUFFER_SCRATCH, -1, 0),
-                             .scratch_elems = (size_t)LST__PANEL_COLS * LST__PANEL_DEPTH};
+                             .scratch_elems = LST__PANEL_ELEMS};
     const model_linear linear = {
         memory_of(l, LST_BUFFER_WEIGHT, -1, 0), NULL, lst_weight_form_codec(l->options.weights), false, l->in, l->out};
     model_rows x = {memory_of(l, LST_BUFFER_ACT, 0, LINEAR_X), l->in},

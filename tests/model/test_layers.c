@@ -178,10 +178,10 @@ static void check_deep(lst_codec codec, size_t out)
     enum { ROWS = 5, IN = 1030, MOST = 600 };
     static double weight[MOST * IN / 2];
     static float dy[ROWS * MOST], want[ROWS * IN], got[ROWS * IN], parts[LST__HEAD_PARTS * ROWS * IN];
-    static float panels[2 * LST__PANEL_COLS * LST__PANEL_DEPTH];
+    static float panels[2 * LST__PANEL_ELEMS];
     model_work wide = work;
     wide.scratch = panels;
-    wide.scratch_elems = (size_t)LST__PANEL_COLS * LST__PANEL_DEPTH;
+    wide.scratch_elems = LST__PANEL_ELEMS;
     for (size_t i = 0; i < out * IN; i++)
         put(weight, codec, i, (float)lst__random_normal(1, 0, i));
     for (size_t i = 0; i < ROWS * out; i++)
