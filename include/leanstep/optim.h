@@ -114,7 +114,10 @@ typedef struct lst_tensor {
      * head of q or k. LST_MOMENT_COLUMNS: the columns of a matrix share instead, where outputs are columns (stored [in,
      * out]). */
     size_t moment_block;
+    bool f32_state; /* keep this tensor's moments in f32 whatever options.state says (embeddings, on request) */
 } lst_tensor;
+/* A tensor of fewer values keeps its moments in f32: it has little to save and much to lose. */
+#define LST_SMALL_TENSOR 4096
 #define LST_MOMENT_COLUMNS ((size_t)-1)
 
 typedef struct lst_optim_options {
@@ -122,7 +125,7 @@ typedef struct lst_optim_options {
     lst_rule rule;
     lst_weight_form weights;
     lst_codec grads;  /* f32, bf16 or f16: what the gradient pointers passed to a step hold */
-    lst_codec state;  /* codec of the moments: f32 */
+    lst_codec state;  /* of the moments: f32, q8, q4, q8-dynamic or q8-dynamic-2048 (second moments in the unsigned form) */
     size_t n_groups;
     const lst_hyper *groups; /* copied */
     uint64_t seed;           /* for stochastic rounding; no effect where nothing rounds so */

@@ -131,14 +131,14 @@ typedef struct transfer {
     const float *in;      /* becomes the weights, where given; otherwise the master starts from the weights */
     float *out;           /* takes the weights, where given */
     size_t n_elems;
+    lst__rounding rounding;
 } transfer;
 
 static void transfer_part(const transfer *t, size_t first, size_t n)
 {
     float tile[LST__MAX_BLOCK] = {0};
-    const lst__rounding nothing_to_round = {0};
     if (t->slot) {
-        lst__codec(t->slot->codec)->encode(t->slot->memory, t->n_elems, first, n, tile, &nothing_to_round);
+        lst__codec(t->slot->codec)->encode(t->slot->memory, t->n_elems, first, n, tile, &t->rounding);
         return;
     }
     if (t->out) {
@@ -149,7 +149,7 @@ static void transfer_part(const transfer *t, size_t first, size_t n)
         memcpy(tile, t->in + first, n * sizeof *tile);
     else
         lst__weights_decode_visible(&t->weights, first, n, tile);
-    lst__weights_encode(&t->weights, first, n, tile, &nothing_to_round);
+    lst__weights_encode(&t->weights, first, n, tile, &t->rounding);
 }
 
 static void transfer_run(void *context, size_t index, size_t worker)
@@ -211,6 +211,7 @@ lst_status lst_optim_set_weights_f32(lst_optim *optim, size_t tensor, const floa
     if (status == LST_OK)
         transfer_all(optim->options.pool, (transfer){.weights = lst__param_weights(optim, tensor),
                                                      .in = values,
+                                                     .rounding = {optim->options.seed, 0, tensor, 0},
                                                      .n_elems = optim->params[tensor].n_elems});
     return status;
 }

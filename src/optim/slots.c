@@ -40,12 +40,46 @@ static lst_status check_codecs(const lst_optim_options *options, lst_error *err)
     if (options->grads != LST_CODEC_F32 && options->grads != LST_CODEC_BF16 && options->grads != LST_CODEC_F16)
         return lst__fail(err, LST_ERR_UNSUPPORTED, "gradients cannot be stored as %s; use f32, bf16 or f16",
                          lst_codec_name(options->grads));
-    if (options->state != LST_CODEC_F32)
+    switch (options->state) {
+    case LST_CODEC_F32:
+    case LST_CODEC_Q8:
+    case LST_CODEC_Q4:
+    case LST_CODEC_Q8_DYNAMIC:
+    case LST_CODEC_Q8_DYNAMIC_2048:
+        return LST_OK;
+    case LST_CODEC_BF16:
+    case LST_CODEC_F16:
+        return lst__fail(
+            err, LST_ERR_UNSUPPORTED,
+            "state cannot be stored as %s: rounded to nearest in 16 bits, a second moment with beta2 0.999 would "
+            "never decay; use f32, q8, q4, q8-dynamic or q8-dynamic-2048",
+            lst_codec_name(options->state));
+    default:
         return lst__fail(err, LST_ERR_UNSUPPORTED,
-                         "state cannot be stored as %s; use f32 (a second moment in 16 bits with beta2 0.999 would "
-                         "never decay)",
+                         "state cannot be stored as %s; use f32, q8, q4, q8-dynamic or q8-dynamic-2048",
                          lst_codec_name(options->state));
-    return LST_OK;
+    }
+}
+
+/* Rules and switches that codecs of few bits do not go with, each with its reason. */
+static lst_status check_pair(const lst_optim_options *options, size_t group, lst_error *err)
+{
+    const lst_hyper *h = &options->groups[group];
+    const char *name = lst_codec_name(options->state), *reason = NULL;
+    if (options->state == LST_CODEC_F32)
+        return LST_OK;
+    if (options->rule == LST_RULE_SGD)
+        reason = "sgd keeps no state";
+    else if ((options->rule == LST_RULE_ADAFACTOR && h->beta1 == 0) || options->rule == LST_RULE_ADAFACTOR_TORCH)
+        reason = "adafactor without a first moment keeps next to no state, and that in f32";
+    else if (h->amsgrad)
+        reason = "amsgrad's maximum would keep every rounding upward for good";
+    else if (h->centered)
+        reason = "centered rmsprop takes the difference of two moments, which few bits would drown";
+    if (!reason)
+        return LST_OK;
+    return lst__fail(err, LST_ERR_ARGUMENT, "group %zu: state in %s does not go with it: %s; use f32", group, name,
+                     reason);
 }
 
 lst_status lst__options_check(const lst_optim_options *options, lst_error *err)
@@ -64,6 +98,8 @@ lst_status lst__options_check(const lst_optim_options *options, lst_error *err)
         return lst__fail(err, LST_ERR_ARGUMENT, "options.n_groups is 0; an optimizer needs at least one group");
     for (size_t i = 0; i < options->n_groups && status == LST_OK; i++)
         status = lst__hyper_check(options->rule, &options->groups[i], i, err);
+    for (size_t i = 0; i < options->n_groups && status == LST_OK; i++)
+        status = check_pair(options, i, err);
     return status;
 }
 
@@ -76,6 +112,15 @@ static lst_status add_slot(lst_slot *out, size_t *n_slots, lst_bucket bucket, ls
                          lst_bucket_name(bucket), n_elems);
     out[(*n_slots)++] = (lst_slot){lst_bucket_name(bucket), bucket, codec, n_elems, bytes, NULL};
     return LST_OK;
+}
+
+/* The codec of a slot: f32 where the rule, the tensor or its size asks for it, else that of the options, in its form for
+ * numbers of at least 0 where the slot holds such. */
+static lst_codec slot_codec(const lst_optim_options *options, const lst_tensor *tensor, const lst__slot_spec *spec)
+{
+    if (spec->always_f32 || tensor->f32_state || lst__tensor_n(tensor) < LST_SMALL_TENSOR)
+        return LST_CODEC_F32;
+    return spec->non_negative ? lst_codec_unsigned(options->state) : options->state;
 }
 
 lst_status lst__slots_of(const lst_optim_options *options, const lst_tensor *tensor, lst_slot *out, size_t *n_slots,
@@ -105,8 +150,8 @@ lst_status lst__slots_of(const lst_optim_options *options, const lst_tensor *ten
     lst__slot_spec specs[LST_MAX_SLOTS];
     const size_t n_specs = rule->slots(&options->groups[tensor->group], tensor, specs);
     for (size_t i = 0; i < n_specs && status == LST_OK; i++)
-        status = add_slot(out, &n, specs[i].bucket, specs[i].always_f32 ? LST_CODEC_F32 : options->state,
-                          specs[i].n_elems, tensor->name, err);
+        status = add_slot(out, &n, specs[i].bucket, slot_codec(options, tensor, &specs[i]), specs[i].n_elems,
+                          tensor->name, err);
     if (status == LST_OK)
         *n_slots = n;
     return status;
