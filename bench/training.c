@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench_training [threads [steps [chunk]]]: whole training steps of GPT-2 124M's shape (random weights), batch 1 x 512 tokens, AdamW
- * in float32, beside the rate of a plain matrix product in the same run. Prints one line a recipe: tokens/s, the share of the
- * product's rate that the whole step reaches, and where the time went. bench/training.md has results and what they mean.
+ * bench_training [threads [steps [chunk]]]: whole training steps of GPT-2 124M's shape (random weights), batch 1 x 512
+ * tokens, AdamW in float32, beside the rate of a plain matrix product in the same run. Prints one line a recipe:
+ * tokens/s, the share of the product's rate that the whole step reaches, and where the time went. bench/training.md has
+ * results and what they mean.
  */
 #include <stdio.h>
 #include <stdlib.h>

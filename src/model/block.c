@@ -80,6 +80,12 @@ unsigned model_stages_again(lst_act_policy policy)
     return 0;
 }
 
+/* q and k heads turn alike: one run of columns. */
+static model_rope_shape rope_of(const lst_arch *a, size_t rows, size_t seq)
+{
+    return (model_rope_shape){.rows = rows, .seq = seq, .heads = a->heads + a->kv_heads, .head_dim = a->head_dim};
+}
+
 /* ---- forward ---- */
 
 static void qkv_forward(const model_work *work, const model_block *block, model_block_shape shape, float *const *act)
@@ -100,8 +106,9 @@ static void qkv_forward(const model_work *work, const model_block *block, model_
         model_head_norm_forward(work, &k_norm, k, rows_of(act[LST__ACT_QK_RAW] + q_cols(a), raw_stride), rows,
                                 a->kv_heads);
     }
+    model_rope_shape turning = rope_of(a, rows, shape.seq);
     if (block->rotation)
-        model_rope(work, block->rotation, q, rows, shape.seq, 0, a->heads + a->kv_heads, a->head_dim, 1.0f);
+        model_rope(work, block->rotation, q, &turning, 1.0f);
 }
 
 static model_attention attention_of(const lst_arch *a, model_block_shape shape)
@@ -222,9 +229,9 @@ static void qk_backward(const backward *b, model_rows d_qkv)
 {
     const lst_arch *a = b->arch;
     model_rows dk = rows_of(d_qkv.data + q_cols(a), d_qkv.stride);
+    model_rope_shape turning = rope_of(a, b->rows, b->shape.seq);
     if (b->block->rotation)
-        model_rope(b->work, b->block->rotation, d_qkv, b->rows, b->shape.seq, 0, a->heads + a->kv_heads, a->head_dim,
-                   -1.0f);
+        model_rope(b->work, b->block->rotation, d_qkv, &turning, -1.0f);
     if (!a->qk_norm)
         return;
     model_rows raw = rows_of(b->act[LST__ACT_QK_RAW], q_cols(a) + kv_cols(a));

@@ -85,8 +85,10 @@ static void attend(const generator *g, const model_block *block, size_t layer, s
         model_head_norm_forward(&g->m->work, &k_norm, k, (model_rows){raw.data + g->q_cols, raw.stride}, n,
                                 a->kv_heads);
     }
+    model_rope_shape turning = {
+        .rows = n, .seq = n, .first = first, .heads = a->heads + a->kv_heads, .head_dim = a->head_dim};
     if (block->rotation)
-        model_rope(&g->m->work, block->rotation, q, n, n, first, a->heads + a->kv_heads, a->head_dim, 1.0f);
+        model_rope(&g->m->work, block->rotation, q, &turning, 1.0f);
     float *cache = g->part[LST__GENERATION_CACHE] + layer * g->m->positions * kv;
     for (size_t r = 0; r < n; r++)
         memcpy(cache + (first + r) * kv, k.data + r * stride, kv * sizeof *cache);

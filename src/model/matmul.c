@@ -22,10 +22,10 @@ static size_t least(size_t a, size_t b)
 
 /* ---- tiles ---- */
 
-/* The result is cut into tiles, each one sgemm that packs its own operands: a tile of m x n costs m n K multiplications and
- * (m + n) K elements of packing, about 30 times dearer each (OpenBLAS 0.3.21 on Zen 3 and Skylake; bench/training.md). Large,
- * square tiles are therefore cheap, but at least 8 are wanted so that a few threads stay busy, and a number that 4 divides
- * leaves none idle at the end. Only the shape decides, never the number of threads. */
+/* The result is cut into tiles, each one sgemm that packs its own operands: a tile of m x n costs m n K multiplications
+ * and (m + n) K elements of packing, about 30 times dearer each (OpenBLAS 0.3.21 on Skylake; bench/training.md). Large,
+ * square tiles are therefore cheap, but at least 8 are wanted so that a few threads stay busy, and a number that 4
+ * divides leaves none idle at the end. Only the shape decides, never the number of threads. */
 typedef struct tiling {
     size_t high, wide;
 } tiling;
@@ -38,7 +38,7 @@ static size_t sixteens(size_t n)
     return (n + 15) / 16 * 16;
 }
 
-/* With low-precision weights every block of rows widens the panel again: `least_blocks` wants as few as there can be. */
+/* With low-precision weights every block of rows widens the panel again: `least_blocks` wants as few as can be. */
 static tiling tiles_of(size_t rows, size_t cols, bool least_blocks)
 {
     tiling best = {0, 0};

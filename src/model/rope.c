@@ -34,32 +34,25 @@ typedef struct rope_job {
     const model_work *work;
     const float *table;
     model_rows x;
-    size_t rows, seq, first, heads, head_dim;
+    const model_rope_shape *shape;
     float sign;
 } rope_job;
 
 static void rope_task(void *context, size_t index, size_t worker)
 {
     const rope_job *j = context;
+    const model_rope_shape *s = j->shape;
     (void)worker;
-    size_t begin = index * MODEL_TASK_ROWS, end = j->rows - begin < MODEL_TASK_ROWS ? j->rows : begin + MODEL_TASK_ROWS;
+    size_t begin = index * MODEL_TASK_ROWS;
+    size_t end = s->rows - begin < MODEL_TASK_ROWS ? s->rows : begin + MODEL_TASK_ROWS;
     for (size_t r = begin; r < end; r++)
-        for (size_t h = 0; h < j->heads; h++)
-            j->work->loops->rotate(j->x.data + r * j->x.stride + h * j->head_dim,
-                                   j->table + (j->first + r % j->seq) * j->head_dim, j->head_dim, j->sign);
+        for (size_t h = 0; h < s->heads; h++)
+            j->work->loops->rotate(j->x.data + r * j->x.stride + h * s->head_dim,
+                                   j->table + (s->first + r % s->seq) * s->head_dim, s->head_dim, j->sign);
 }
 
-void model_rope(const model_work *work, const float *table, model_rows x, size_t rows, size_t seq, size_t first,
-                size_t heads, size_t head_dim, float sign)
+void model_rope(const model_work *work, const float *table, model_rows x, const model_rope_shape *shape, float sign)
 {
-    rope_job j = {.work = work,
-                  .table = table,
-                  .x = x,
-                  .rows = rows,
-                  .seq = seq,
-                  .first = first,
-                  .heads = heads,
-                  .head_dim = head_dim,
-                  .sign = sign};
-    lst_pool_run(work->pool, model_tasks(rows, MODEL_TASK_ROWS), rope_task, &j);
+    rope_job j = {.work = work, .table = table, .x = x, .shape = shape, .sign = sign};
+    lst_pool_run(work->pool, model_tasks(shape->rows, MODEL_TASK_ROWS), rope_task, &j);
 }

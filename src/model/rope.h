@@ -13,8 +13,12 @@
 
 /* table [positions, head_dim]: d/2 cosines, then d/2 sines of each position; angles in double, rounded once. */
 void model_rope_table(const lst_arch *arch, float *table, size_t positions);
-/* Turns `heads` heads of each row in place; row r is at position first + r % seq. sign -1 turns back (backward). */
-void model_rope(const model_work *work, const float *table, model_rows x, size_t rows, size_t seq, size_t first,
-                size_t heads, size_t head_dim, float sign);
+/* Row r of x is at position first + r % seq, and begins with `heads` heads. */
+typedef struct model_rope_shape {
+    size_t rows, seq, first, heads, head_dim;
+} model_rope_shape;
+
+/* Turns the heads of each row in place; sign -1 turns back (backward). */
+void model_rope(const model_work *work, const float *table, model_rows x, const model_rope_shape *shape, float sign);
 
 #endif

@@ -14,23 +14,29 @@
 #include "leanstep/plan.h"
 
 /* Activations of one layer and micro-batch (LST_BUFFER_ACT, layer, index = micro * LST__N_ACTS + which).
- * X(identifier, name, elements in terms of M and the arch, least policy at which it is not kept for backward)
- * What a policy does not keep is one buffer for all layers and micro-batches (LST__SCRATCH_FORWARD and _BACKWARD
- * below). */
+ *
+ *     INPUT    of the layer; of layer L: input of the final norm     MIDDLE   input of norm 2
+ *     STAT1/2  mean and 1 / deviation of each row                    GATE     SwiGLU only
+ *     QKV      after q/k norm and rotation; columns: q heads,        UP       GPT-2: before GELU
+ *              k heads, v heads                                      PRODUCT  silu(gate) * up, or gelu(up)
+ *     QK_RAW   q and k before their norm; only with qk_norm          LSE      [batch, heads, seq]
+ *
+ * X(identifier, name, elements, least policy at which it is not kept for backward). What a policy does not keep is one
+ * buffer for all layers and micro-batches (LST__SCRATCH_FORWARD and _BACKWARD below). */
 #define LST__ACT_LIST(X)                                                                                               \
-    X(INPUT, "input", M *C, NEVER)                    /* of the layer; layer L: of the final norm */                   \
-    X(STAT1, "norm 1 statistics", M * 2, INPUTS)      /* mean, 1/deviation of each row */                              \
+    X(INPUT, "input", M *C, NEVER)                                                                                     \
+    X(STAT1, "norm 1 statistics", M * 2, INPUTS)                                                                       \
     X(NORM1, "norm 1 output", M *C, POINTWISE)                                                                         \
-    X(QKV, "q, k, v", M *(A + 2 * G), INPUTS)         /* after q/k norm and rotation; columns: q heads, k heads, v heads */ \
-    X(QK_RAW, "q, k before norm", raw *M *(A + G), INPUTS) /* only with qk_norm */                                     \
+    X(QKV, "q, k, v", M *(A + 2 * G), INPUTS)                                                                          \
+    X(QK_RAW, "q, k before norm", raw *M *(A + G), INPUTS)                                                             \
     X(ATTENTION, "attention output", M *A, INPUTS)                                                                     \
-    X(LSE, "attention log-sum-exp", M *heads, INPUTS) /* [batch, heads, seq] */                                        \
+    X(LSE, "attention log-sum-exp", M *heads, INPUTS)                                                                  \
     X(MIDDLE, "input of norm 2", M *C, INPUTS)                                                                         \
     X(STAT2, "norm 2 statistics", M * 2, INPUTS)                                                                       \
     X(NORM2, "norm 2 output", M *C, POINTWISE)                                                                         \
-    X(GATE, "gate", gated *M *F, INPUTS)              /* SwiGLU only */                                                \
-    X(UP, "up", M *F, INPUTS)                         /* GPT-2: before GELU */                                         \
-    X(PRODUCT, "activation product", M *F, POINTWISE) /* silu(gate) * up, or gelu(up) */
+    X(GATE, "gate", gated *M *F, INPUTS)                                                                               \
+    X(UP, "up", M *F, INPUTS)                                                                                          \
+    X(PRODUCT, "activation product", M *F, POINTWISE)
 
 typedef enum lst__act {
 #define LST_X(id, name, elems, dropped) LST__ACT_##id,
@@ -43,28 +49,38 @@ size_t lst__act_elems(const lst_arch *arch, const lst_recipe *recipe, lst__act a
 /* Whether the policy keeps it from forward to backward, in a buffer of its own for each layer and micro-batch. */
 int lst__act_kept(lst_act_policy policy, lst__act act);
 
-/* Scratch (LST_BUFFER_SCRATCH, layer -1, index = which). X(identifier, name, bucket, first phase, last phase) */
+/* Scratch (LST_BUFFER_SCRATCH, layer -1, index = which). N = loss chunk.
+ *
+ *     ROTATION    [seq, head_dim]: cos half, sin half                GRAD_X     [accumulation, M, C]
+ *     WORKER      [threads, lst__worker_elems]                       GRAD_NORM  [M, C]
+ *     VECTORS     norm weights and biases in float32; none where     GRAD_WIDE  [M, max(F, A + A + 2 G)]
+ *                 weights are float32                                LOGITS     [N, V]
+ *     HEAD_PARTS  [LST__HEAD_PARTS, N, C], for a large vocabulary    HEAD_IN, HEAD_GRAD  [N, C]
+ *     HEAD_ROWS   [N] losses in double, then [N] int32 rows          HEAD_STAT  [N, 2]
+ *     GENERATION  lst__generation_elems: key/value cache and rows in flight
+ *
+ * X(identifier, name, bucket, first phase, last phase) */
 #define LST__SCRATCH_LIST(X)                                                                                           \
-    X(ROTATION, "rotation table", WORKSPACE, LOAD, SAVE)    /* [seq, head_dim]: cos half, sin half */                  \
-    X(WORKER, "worker scratch", WORKSPACE, LOAD, SAVE)      /* [threads, lst__worker_elems] */                         \
-    X(VECTORS, "widened vectors", WORKSPACE, LOAD, SAVE)    /* norm weights and biases in float32; none for f32 weights */ \
-    X(GRAD_X, "gradient of the residual stream", ACTIVATIONS, LOSS, EMBED_BACKWARD) /* [accumulation, M, C] */         \
-    X(GRAD_NORM, "gradient of a norm's output", WORKSPACE, BACKWARD_FIRST, BACKWARD_LAST)      /* [M, C] */            \
-    X(GRAD_WIDE, "gradient inside a layer", WORKSPACE, BACKWARD_FIRST, BACKWARD_LAST) /* [M, max(F, A + A + 2 G)] */   \
-    X(LOGITS, "logits of a chunk", LOSS, LOSS, LOSS)        /* [loss_chunk, V] */                                      \
-    X(HEAD_IN, "head input of a chunk", LOSS, LOSS, LOSS)   /* [loss_chunk, C] */                                      \
-    X(HEAD_GRAD, "its gradient", LOSS, LOSS, LOSS)          /* [loss_chunk, C] */                                      \
-    X(HEAD_PARTS, "its partial sums", LOSS, LOSS, LOSS)     /* [LST__HEAD_PARTS, loss_chunk, C], for a large vocabulary */ \
-    X(HEAD_STAT, "its statistics", LOSS, LOSS, LOSS)        /* [loss_chunk, 2] */                                      \
-    X(HEAD_ROWS, "its rows", LOSS, LOSS, LOSS)              /* [loss_chunk] losses in double, then int32 rows */       \
-    X(GENERATION, "generation", WORKSPACE, SAVE, SAVE)      /* lst__generation_elems: key/value cache and rows in flight */
+    X(ROTATION, "rotation table", WORKSPACE, LOAD, SAVE)                                                               \
+    X(WORKER, "worker scratch", WORKSPACE, LOAD, SAVE)                                                                 \
+    X(VECTORS, "widened vectors", WORKSPACE, LOAD, SAVE)                                                               \
+    X(GRAD_X, "gradient of the residual stream", ACTIVATIONS, LOSS, EMBED_BACKWARD)                                    \
+    X(GRAD_NORM, "gradient of a norm's output", WORKSPACE, BACKWARD_FIRST, BACKWARD_LAST)                              \
+    X(GRAD_WIDE, "gradient inside a layer", WORKSPACE, BACKWARD_FIRST, BACKWARD_LAST)                                  \
+    X(LOGITS, "logits of a chunk", LOSS, LOSS, LOSS)                                                                   \
+    X(HEAD_IN, "head input of a chunk", LOSS, LOSS, LOSS)                                                              \
+    X(HEAD_GRAD, "its gradient", LOSS, LOSS, LOSS)                                                                     \
+    X(HEAD_PARTS, "its partial sums", LOSS, LOSS, LOSS)                                                                \
+    X(HEAD_STAT, "its statistics", LOSS, LOSS, LOSS)                                                                   \
+    X(HEAD_ROWS, "its rows", LOSS, LOSS, LOSS)                                                                         \
+    X(GENERATION, "generation", WORKSPACE, SAVE, SAVE)
 
 typedef enum lst__scratch {
 #define LST_X(id, name, bucket, first, last) LST__SCRATCH_##id,
     LST__SCRATCH_LIST(LST_X)
 #undef LST_X
-        /* Then, for each activation that is not kept: the one used in forward and the one used in backward. */
-        LST__SCRATCH_FORWARD,
+    /* Then, for each activation that is not kept: the one used in forward and the one used in backward. */
+    LST__SCRATCH_FORWARD,
     LST__SCRATCH_BACKWARD = LST__SCRATCH_FORWARD + LST__N_ACTS,
     LST__N_SCRATCH = LST__SCRATCH_BACKWARD + LST__N_ACTS
 } lst__scratch;
@@ -91,6 +107,8 @@ size_t lst__worker_elems(const lst_arch *arch, const lst_recipe *recipe);
 size_t lst__vector_elems(const lst_arch *arch);
 
 /* Generation feeds up to LST__GENERATION_ROWS (R) tokens at once. Its parts, in one buffer. P = positions (recipe.seq).
+ * CONTEXT: int32, the tokens in the cache; SORTED: a copy of the logits for top-k; CACHE: [layers, P, k then v heads].
+
  * X(identifier, elements) */
 #define LST__GENERATION_ROWS 32
 #define LST__GENERATION_LIST(X)                                                                                        \
@@ -105,9 +123,9 @@ size_t lst__vector_elems(const lst_arch *arch);
     X(PRODUCT, R *F)                                                                                                   \
     X(STAT, R * 2)                                                                                                     \
     X(LOGITS, V)                                                                                                       \
-    X(SORTED, V)                /* a copy, for top-k */                                                                \
-    X(CONTEXT, P)               /* int32: the tokens in the cache */                                                   \
-    X(CACHE, L *P *(2 * G))     /* [layers, positions, k heads then v heads] */
+    X(SORTED, V)                                                                                                       \
+    X(CONTEXT, P)                                                                                                      \
+    X(CACHE, L *P *(2 * G))
 
 typedef enum lst__generation_part {
 #define LST_X(id, elems) LST__GENERATION_##id,
@@ -122,7 +140,7 @@ size_t lst__generation_elems(const lst_arch *arch, size_t positions, size_t begi
 /* Adds all of the above to a training plan. */
 LST_MUST_USE lst_status lst__plan_activations(lst_plan *plan, lst_error *err);
 /* A plan of weights (in recipe form `form`), scratch and key/value cache for `positions` tokens: enough to generate. */
-LST_MUST_USE lst_status lst__plan_generation(lst_plan **out, const lst_arch *arch, lst_weight_form form, size_t positions,
-                                             size_t threads, lst_error *err);
+LST_MUST_USE lst_status lst__plan_generation(lst_plan **out, const lst_arch *arch, lst_weight_form form,
+                                             size_t positions, size_t threads, lst_error *err);
 
 #endif

@@ -280,9 +280,10 @@ static void check_rope(int llama3)
     open_probe(&p);
     model_rope_table(&arch, table, 5);
     memcpy(p.out_f32, p.in_f32[0], 160 * sizeof(float));
-    model_rope(&work, table, (model_rows){p.out_f32, 16}, 10, 5, 0, 2, 8, 1.0f);
+    const model_rope_shape turning = {.rows = 10, .seq = 5, .heads = 2, .head_dim = 8};
+    model_rope(&work, table, (model_rows){p.out_f32, 16}, &turning, 1.0f);
     memcpy(p.grad[0], p.r, 160 * sizeof(float));
-    model_rope(&work, table, (model_rows){p.grad[0], 16}, 10, 5, 0, 2, 8, -1.0f);
+    model_rope(&work, table, (model_rows){p.grad[0], 16}, &turning, -1.0f);
     check_probe(&p);
 }
 
