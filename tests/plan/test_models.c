@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -63,12 +64,162 @@ static void an_arch_counts_as_its_shape(void **state)
     }
 }
 
+/* A row of models.csv as its config.json would have it, in the family's own words. */
+static void write_config(const lst_csv *csv, size_t row, char *out, size_t n)
+{
+    const char *class = lst__csv_get(csv, row, "hf_class"), *h = lst__csv_get(csv, row, "hidden_size");
+    const char *i = lst__csv_get(csv, row, "intermediate_size"), *l = lst__csv_get(csv, row, "num_hidden_layers");
+    const char *a = lst__csv_get(csv, row, "num_attention_heads"), *v = lst__csv_get(csv, row, "vocab_size");
+    const char *g = lst__csv_get(csv, row, "num_key_value_heads"), *d = lst__csv_get(csv, row, "head_dim");
+    const char *other = lst__csv_get(csv, row, "other_config"), *p = lst__csv_get(csv, row, "max_position_embeddings");
+    const char *tied = strcmp(lst__csv_get(csv, row, "tied_embeddings"), "1") == 0 ? "true" : "false";
+    static const struct {
+        const char *class, *type;
+    } types[] = {{"GPT2LMHeadModel", "gpt2"},
+                 {"Qwen2ForCausalLM", "qwen2"},
+                 {"LlamaForCausalLM", "llama"},
+                 {"MistralForCausalLM", "mistral"},
+                 {"MixtralForCausalLM", "mixtral"},
+                 {"GemmaForCausalLM", "gemma"},
+                 {"Gemma2ForCausalLM", "gemma2"},
+                 {"Gemma3ForCausalLM", "gemma3_text"},
+                 {"PhiForCausalLM", "phi"},
+                 {"Phi3ForCausalLM", "phi3"},
+                 {"OPTForCausalLM", "opt"},
+                 {"GPTNeoXForCausalLM", "gpt_neox"},
+                 {"BertModel", "bert"},
+                 {"T5ForConditionalGeneration", "t5"},
+                 {"DeepseekV2ForCausalLM", "deepseek_v2"},
+                 {"Qwen3ForCausalLM", "qwen3"}};
+    const char *type = "?";
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        if (strcmp(types[t].class, class) == 0)
+            type = types[t].type;
+    }
+    char rest[400] = "";
+    if (other[0]) /* {"key": 1} -> , "key": 1 */
+        snprintf(rest, sizeof rest, ", %.*s", (int)strlen(other) - 2, other + 1);
+    if (strcmp(type, "gpt2") == 0)
+        snprintf(out, n,
+                 "{\"model_type\": \"gpt2\", \"n_embd\": %s, \"n_inner\": null, \"n_layer\": %s, \"n_head\": %s, "
+                 "\"vocab_size\": %s, \"n_positions\": %s}",
+                 h, l, a, v, p);
+    else if (strcmp(type, "t5") == 0)
+        snprintf(out, n,
+                 "{\"model_type\": \"t5\", \"d_model\": %s, \"d_ff\": %s, \"num_layers\": %s, \"num_heads\": %s, "
+                 "\"d_kv\": %s, \"vocab_size\": %s%s}",
+                 h, i, l, a, d, v, rest);
+    else
+        snprintf(out, n,
+                 "{\"model_type\": \"%s\", \"hidden_size\": %s, \"%s\": %s, \"num_hidden_layers\": %s, "
+                 "\"num_attention_heads\": %s, \"num_key_value_heads\": %s, \"head_dim\": %s, \"vocab_size\": %s, "
+                 "\"max_position_embeddings\": %s, \"tie_word_embeddings\": %s%s%s%s}",
+                 type, h, strcmp(type, "opt") == 0 ? "ffn_dim" : "intermediate_size", i, l, a, g[0] ? g : "null",
+                 d[0] ? d : "null", v, p[0] ? p : "null", tied, rest,
+                 strcmp(type, "opt") == 0 && strcmp(h, "1024") == 0 ? ", \"do_layer_norm_before\": false" : "",
+                 strcmp(type, "mixtral") == 0       ? ", \"num_local_experts\": 8, \"num_experts_per_tok\": 2"
+                 : strcmp(type, "deepseek_v2") == 0 ? ", \"n_routed_experts\": 64, \"q_lora_rank\": null"
+                                                    : "");
+}
+
+static void all_45_configs_give_the_total(void **state)
+{
+    (void)state;
+    lst_csv csv;
+    lst_error err;
+    assert_int_equal(lst__csv_read(MODELS_CSV, (size_t)1 << 20, &csv, &err), LST_OK);
+    for (size_t row = 0; row < csv.n_rows; row++) {
+        char text[2000];
+        lst_shape shape;
+        uint64_t total = 0;
+        write_config(&csv, row, text, sizeof text);
+        if (lst_shape_from_config(text, strlen(text), lst__csv_get(&csv, row, "name"), &shape, &err) != LST_OK)
+            fail_msg("%s: %s", err.message, text);
+        assert_int_equal(lst__csv_get_u64(&csv, row, "params_exact", &total, &err), LST_OK);
+        if (lst_shape_params(&shape) != total)
+            fail_msg("%s: %" PRIu64 " parameters counted, %" PRIu64 " expected: %s", lst__csv_get(&csv, row, "name"),
+                     lst_shape_params(&shape), total, text);
+    }
+    lst__csv_free(&csv);
+}
+
+static lst_status parse(const char *text, lst_shape *shape, lst_error *err)
+{
+    return lst_shape_from_config(text, strlen(text), "test", shape, err);
+}
+
+/* What a class assumes where its config is silent. */
+static void silent_keys_mean_what_the_class_means(void **state)
+{
+    (void)state;
+    lst_shape s;
+    lst_error err;
+#define SIZES                                                                                                          \
+    "\"hidden_size\": 64, \"intermediate_size\": 96, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, "           \
+    "\"vocab_size\": 100"
+    assert_int_equal(parse("{\"model_type\": \"llama\", " SIZES "}", &s, &err), LST_OK);
+    assert_false(s.tied);
+    assert_int_equal(s.kv_heads, 4);
+    assert_int_equal(s.head_dim, 16);
+    assert_int_equal(
+        parse("{\"model_type\": \"llama\", \"num_key_value_heads\": null, \"head_dim\": null, " SIZES "}", &s, &err),
+        LST_OK);
+    assert_int_equal(s.head_dim, 16);
+    assert_int_equal(parse("{\"model_type\": \"gemma\", " SIZES "}", &s, &err), LST_OK);
+    assert_true(s.tied);
+    assert_int_equal(s.head_dim, 256);
+    assert_int_equal(parse("{\"model_type\": \"qwen3\", " SIZES "}", &s, &err), LST_OK);
+    assert_int_equal(s.head_dim, 128);
+    assert_int_equal(parse("{\"model_type\": \"qwen2\", " SIZES "}", &s, &err), LST_OK);
+    assert_true(s.qkv_bias && !s.o_bias);
+    assert_int_equal(parse("{\"model_type\": \"gpt2\"}", &s, &err), LST_OK);
+    assert_int_equal(lst_shape_params(&s), 124439808);
+}
+
+static void what_is_not_understood_is_refused(void **state)
+{
+    (void)state;
+    lst_shape s;
+    lst_error err;
+    assert_int_equal(parse("{\"model_type\": \"mamba\", " SIZES "}", &s, &err), LST_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "mamba"));
+    assert_int_equal(parse("{\"model_type\": \"llava\", \"text_config\": {" SIZES "}}", &s, &err), LST_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "text_config"));
+    assert_int_equal(parse("{\"model_type\": \"llama\", \"hidden_size\": 64}", &s, &err), LST_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "intermediate_size"));
+    assert_int_equal(parse("{\"model_type\": \"llama\", \"num_key_value_heads\": 0, " SIZES "}", &s, &err),
+                     LST_ERR_FORMAT);
+    assert_int_equal(parse("[]", &s, &err), LST_ERR_FORMAT);
+    assert_int_equal(lst_shape_open(LEANSTEP_SOURCE_DIR "/tests/golden/bad/gguf_bad_magic.gguf", &s, &err),
+                     LST_ERR_FORMAT);
+}
+
+static void gguf_files_are_counted(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"llama.f32", "llama.q4_0",   "qwen2.f16",       "qwen3.q8_0",
+                                        "gpt2.f16",  "smollm.mixed", "llama_rope3.f32", "llama_bias.f32"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[300];
+        lst_shape s;
+        lst_error err;
+        snprintf(path, sizeof path, LEANSTEP_SOURCE_DIR "/tests/golden/gguf/%s.gguf", names[i]);
+        if (lst_shape_open(path, &s, &err) != LST_OK)
+            fail_msg("%s", err.message);
+        assert_true(lst_shape_params(&s) > 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_45_totals_are_exact),
         cmocka_unit_test(names_are_found_with_owner_and_in_any_case),
         cmocka_unit_test(an_arch_counts_as_its_shape),
+        cmocka_unit_test(all_45_configs_give_the_total),
+        cmocka_unit_test(silent_keys_mean_what_the_class_means),
+        cmocka_unit_test(what_is_not_understood_is_refused),
+        cmocka_unit_test(gguf_files_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
