@@ -14,8 +14,15 @@ const cli_option cli_run_options[] = {
     {"memory", CLI_SIZE, "SIZE", NULL, "what the run may take: 512MiB, 2GiB [what the machine has available]"},
     {"steps", CLI_COUNT, "N", NULL, "optimizer steps [1000]"},
     {"epochs", CLI_DOUBLE, "X", NULL, "the length in passes over the text, instead of --steps"},
-    {"schedule", CLI_CHOICE, LST_SCHEDULE_LIST(LST_X), "cosine", "how the rate goes after warm-up"},
+    {"schedule", CLI_CHOICE, LST_SCHEDULE_LIST(LST_X), NULL,
+     "how the rate goes after warm-up [cosine; constant for a rule that sets its rate itself]"},
     {"warmup", CLI_COUNT, "N", NULL, "steps in which the rate grows to --lr [a tenth of the run, at most 100]"},
+    {"min-rate", CLI_DOUBLE, "X", NULL,
+     "floor of the rate, as a part of --lr: *_min_lr, polynomial, warmup_stable_decay"},
+    {"cycles", CLI_DOUBLE, "X", NULL, "cosine [0.5], cosine_with_restarts [1]"},
+    {"power", CLI_DOUBLE, "X", NULL, "polynomial [1]"},
+    {"decay-steps", CLI_COUNT, "N", NULL, "warmup_stable_decay: steps of the fall at the end"},
+    {"decay", CLI_CHOICE, LST_DECAY_LIST(LST_X), NULL, "warmup_stable_decay: how it falls [cosine]"},
     {"seed", CLI_COUNT, "N", "1", "of first weights, split, order and sampling"},
     {"valid-fraction", CLI_DOUBLE, "X", "0.05", "of the text kept for validation, by document"},
     {"eval-every", CLI_COUNT, "N", "100", "steps between validations; 0: only at start and end"},
@@ -43,6 +50,21 @@ lst_status cli_absolute(const char *path, char *out, size_t n, lst_error *err)
     return status;
 }
 
+static void read_schedule(const cli_args *args, train_settings *s)
+{
+    const bool own = train_keeps_own_rate(&s->recipe);
+    lst_schedule *schedule = &s->schedule;
+    schedule->kind = cli_given(args, "schedule") ? (lst_schedule_kind)cli_choice(args, "schedule")
+                     : own                       ? LST_SCHEDULE_CONSTANT
+                                                 : LST_SCHEDULE_COSINE;
+    schedule->warmup_steps = cli_given(args, "warmup") ? (int64_t)cli_count(args, "warmup") : own ? 0 : -1;
+    schedule->min_rate = cli_given(args, "min-rate") ? cli_real(args, "min-rate") : 0;
+    schedule->cycles = cli_given(args, "cycles") ? cli_real(args, "cycles") : 0;
+    schedule->power = cli_given(args, "power") ? cli_real(args, "power") : 0;
+    schedule->decay_steps = cli_given(args, "decay-steps") ? (int64_t)cli_count(args, "decay-steps") : 0;
+    schedule->decay = cli_given(args, "decay") ? (lst_decay_kind)cli_choice(args, "decay") : LST_DECAY_COSINE;
+}
+
 lst_status cli_run_settings(const cli_args *args, train_settings *s, lst_error *err)
 {
     if (!cli_given(args, "data"))
@@ -66,8 +88,7 @@ lst_status cli_run_settings(const cli_args *args, train_settings *s, lst_error *
         s->schedule.total_steps = 0;
         s->epochs = cli_real(args, "epochs");
     }
-    s->schedule.kind = (lst_schedule_kind)cli_choice(args, "schedule");
-    s->schedule.warmup_steps = cli_given(args, "warmup") ? (int64_t)cli_count(args, "warmup") : -1;
+    read_schedule(args, s);
     s->seed = cli_count(args, "seed");
     s->valid_fraction = cli_real(args, "valid-fraction");
     s->eval_every = (size_t)cli_count(args, "eval-every");

@@ -197,7 +197,7 @@ void train__report_phases(FILE *out, const lst_plan *plan, const lst_ledger *led
     char name[64];
     lst_phase_name(plan->n_layers, plan->peak_phase, name, sizeof name);
     fprintf(out,
-            "<p class=\"note\">Bars are the plan, phase by phase; the dark marks are what the run really held. The "
+            "<p class=\"note\">Bars are the plan, phase by phase; the marks on top are what the run really held. The "
             "peak comes in the "
             "phase &ldquo;%s&rdquo;.</p>\n",
             name);

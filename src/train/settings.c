@@ -74,6 +74,16 @@ static const char *schedule_name(int value)
     return names[value];
 }
 
+static const char *decay_name(int value)
+{
+    static const char *const names[] = {
+#define LST_X(id, name) name,
+        LST_DECAY_LIST(LST_X)
+#undef LST_X
+    };
+    return names[value];
+}
+
 typedef struct field {
     const char *section, *key;
     field_kind kind;
@@ -111,6 +121,12 @@ static const field fields[] = {
     {"schedule", "kind", FIELD_CHOICE, AT(schedule.kind), LST_N_SCHEDULES, schedule_name},
     {"schedule", "warmup_steps", FIELD_I64, AT(schedule.warmup_steps), 0, NULL},
     {"schedule", "total_steps", FIELD_I64, AT(schedule.total_steps), 0, NULL},
+    {"schedule", "cycles", FIELD_REAL, AT(schedule.cycles), 0, NULL},
+    {"schedule", "min_rate", FIELD_REAL, AT(schedule.min_rate), 0, NULL},
+    {"schedule", "warmup_rate", FIELD_REAL, AT(schedule.warmup_rate), 0, NULL},
+    {"schedule", "power", FIELD_REAL, AT(schedule.power), 0, NULL},
+    {"schedule", "decay_steps", FIELD_I64, AT(schedule.decay_steps), 0, NULL},
+    {"schedule", "decay", FIELD_CHOICE, AT(schedule.decay), LST_N_DECAYS, decay_name},
     {"schedule", "epochs", FIELD_REAL, AT(epochs), 0, NULL},
     {"run", "seed", FIELD_U64, AT(seed), 0, NULL},
     {"run", "memory_limit_bytes", FIELD_U64, AT(memory_limit), 0, NULL},
@@ -146,6 +162,11 @@ void train_settings_default(train_settings *out)
     out->top_k = 40;
 }
 
+bool train_keeps_own_rate(const lst_recipe *recipe)
+{
+    return recipe->rule == LST_RULE_SCHEDULE_FREE || recipe->hyper.relative_step;
+}
+
 lst_status train_settings_check(const train_settings *s, lst_error *err)
 {
     if (s->schedule.total_steps < 0 || (s->schedule.total_steps == 0 && !(s->epochs > 0 && s->epochs <= 1e6)))
@@ -153,6 +174,17 @@ lst_status train_settings_check(const train_settings *s, lst_error *err)
     if (s->schedule.total_steps > 0 && s->schedule.warmup_steps > s->schedule.total_steps)
         return lst__fail(err, LST_ERR_ARGUMENT, "--warmup %lld is longer than the run of %lld steps",
                          (long long)s->schedule.warmup_steps, (long long)s->schedule.total_steps);
+    if (train_keeps_own_rate(&s->recipe) && (s->schedule.kind != LST_SCHEDULE_CONSTANT || s->schedule.warmup_steps > 0))
+        return lst__fail(
+            err, LST_ERR_ARGUMENT,
+            "--optimizer %s sets its rate itself: use --schedule constant --warmup 0 (its own warm-up is a "
+            "--hyper)",
+            lst_rule_name(s->recipe.rule));
+    if (s->schedule.total_steps > 0 && s->schedule.warmup_steps >= 0) {
+        lst_status status = lst_schedule_check(&s->schedule, err);
+        if (status != LST_OK)
+            return status;
+    }
     if (!(s->valid_fraction > 0 && s->valid_fraction <= 0.5))
         return lst__fail(err, LST_ERR_ARGUMENT, "--valid-fraction is %g; expected more than 0 and at most 0.5",
                          s->valid_fraction);

@@ -45,6 +45,8 @@ typedef struct train_settings {
 } train_settings;
 
 void train_settings_default(train_settings *out);
+/* Whether the recipe's rule decides the rate of each step itself, so that no schedule may. */
+bool train_keeps_own_rate(const lst_recipe *recipe);
 /* Refuses what cannot be trained as asked, option by option. */
 LST_MUST_USE lst_status train_settings_check(const train_settings *settings, lst_error *err);
 

@@ -102,6 +102,13 @@ static bool choose_rule(trace *t, const char *optimizer)
         lst_hyper_default(t->recipe.rule, h);
         h->momentum = number(t, "hyper", "momentum");
         h->dampening = number(t, "hyper", "dampening");
+    } else if (strcmp(optimizer, "adafactor") == 0) {
+        t->recipe.rule = LST_RULE_ADAFACTOR_TORCH;
+        lst_hyper_default(t->recipe.rule, h);
+        h->beta2_decay = number(t, "hyper", "beta2_decay");
+        h->eps = json_number_value(json_array_get(json_object_get(hyper, "eps"), 0));
+        h->eps2 = json_number_value(json_array_get(json_object_get(hyper, "eps"), 1));
+        h->clip_threshold = number(t, "hyper", "d");
     } else {
         return false;
     }

@@ -108,6 +108,10 @@ static void resumed_is_bit_equal_for_every_rule(void **state)
         s.recipe.rule = (lst_rule)rule;
         lst_hyper_default(s.recipe.rule, &s.recipe.hyper);
         s.recipe.hyper.lr = 1e-3;
+        if (train_keeps_own_rate(&s.recipe)) {
+            s.schedule.kind = LST_SCHEDULE_CONSTANT;
+            s.schedule.warmup_steps = 0;
+        }
         same_bits(state, &s);
     }
 }

@@ -85,6 +85,12 @@ static void settings_out_of_range_are_refused(void **state)
     s.valid_fraction = 0;
     FAILS(train_settings_check(&s, err), LST_ERR_ARGUMENT, "--valid-fraction");
     s = small_settings(*state);
+    s.schedule.decay_steps = 3;
+    FAILS(train_settings_check(&s, err), LST_ERR_ARGUMENT, "decay_steps");
+    s = small_settings(*state);
+    s.recipe.rule = LST_RULE_SCHEDULE_FREE;
+    FAILS(train_settings_check(&s, err), LST_ERR_ARGUMENT, "sets its rate itself");
+    s = small_settings(*state);
     s.schedule.total_steps = 0;
     FAILS(train_settings_check(&s, err), LST_ERR_ARGUMENT, "--epochs");
     s.epochs = 0.5;
