@@ -24,15 +24,17 @@
 BODY_INLINE void q8_encode_group(const float *restrict in, uint8_t *restrict codes, uint8_t *restrict base,
                                  lst__rounding_key key, uint32_t first, const int is_signed)
 {
-    uint32_t draw[LST__Q8_GROUP], most = 0;
+    uint32_t draw[LST__Q8_GROUP], fine[LST__Q8_GROUP], code[LST__Q8_GROUP], most = 0;
     lst__rounding_draw_group(key, first, draw);
     for (size_t j = 0; j < LST__Q8_GROUP; j++) {
-        uint32_t fine = lst__q8_fine(lst__q8_magnitude(in[j]), draw[j]);
-        most = fine > most ? fine : most;
+        fine[j] = lst__q8_fine(lst__q8_magnitude(in[j]), draw[j]);
+        most = fine[j] > most ? fine[j] : most;
     }
     const uint32_t b = lst__q8_base(most, is_signed);
+    for (size_t j = 0; j < LST__Q8_GROUP; j++) /* in 32-bit lanes first: mixed widths make slow vectors */
+        code[j] = lst__q8_encode(in[j], fine[j], draw[j], b, is_signed);
     for (size_t j = 0; j < LST__Q8_GROUP; j++)
-        codes[j] = lst__q8_encode(in[j], draw[j], b, is_signed);
+        codes[j] = (uint8_t)code[j];
     *base = (uint8_t)b;
 }
 
@@ -86,48 +88,49 @@ static void q8u_to_f32(const uint8_t *restrict codes, const uint8_t *restrict ba
     q8_decode_any(codes, bases, out, n, 0);
 }
 
-/* ---- q4: two codes a byte, the even index in the low half; pairs of groups, so that draws come in their own groups
- * ---- */
+/* ---- q4: pairs of groups. The codes of the first are the low halves of 16 bytes, those of the second the high halves ---- */
 
-BODY_INLINE void q4_encode_codes(const float *restrict in, uint32_t *restrict codes, uint8_t *restrict base,
+enum { Q4_PAIR = 2 * LST__Q4_GROUP };
+
+BODY_INLINE void q4_encode_group(const float *restrict in, uint32_t *restrict codes, uint8_t *restrict base,
                                  const uint32_t *restrict draw, const int is_signed)
 {
-    uint32_t most = 0;
+    uint32_t fine[LST__Q4_GROUP], most = 0;
     for (size_t j = 0; j < LST__Q4_GROUP; j++) {
-        uint32_t fine = lst__q4_fine(lst__q4_magnitude(in[j]), draw[j]);
-        most = fine > most ? fine : most;
+        fine[j] = lst__q4_fine(lst__q4_magnitude(in[j]), draw[j]);
+        most = fine[j] > most ? fine[j] : most;
     }
     const uint32_t b = lst__q4_base(most, is_signed);
     for (size_t j = 0; j < LST__Q4_GROUP; j++)
-        codes[j] = lst__q4_encode(in[j], draw[j], b, is_signed);
+        codes[j] = lst__q4_encode(in[j], fine[j], draw[j], b, is_signed);
     *base = (uint8_t)b;
 }
 
 BODY_INLINE void q4_encode_pair(const float *restrict in, uint8_t *restrict bytes, uint8_t *restrict bases,
                                 lst__rounding_key key, uint32_t first, const int is_signed)
 {
-    uint32_t draw[LST__DRAW_GROUP], codes[2 * LST__Q4_GROUP];
+    uint32_t draw[LST__DRAW_GROUP], low[LST__Q4_GROUP], high[LST__Q4_GROUP];
     lst__rounding_draw_group(key, first, draw);
-    q4_encode_codes(in, codes, bases, draw, is_signed);
-    q4_encode_codes(in + LST__Q4_GROUP, codes + LST__Q4_GROUP, bases + 1, draw + LST__Q4_GROUP, is_signed);
+    q4_encode_group(in, low, bases, draw, is_signed);
+    q4_encode_group(in + LST__Q4_GROUP, high, bases + 1, draw + LST__Q4_GROUP, is_signed);
     for (size_t j = 0; j < LST__Q4_GROUP; j++)
-        bytes[j] = (uint8_t)(codes[2 * j] | codes[2 * j + 1] << 4);
+        bytes[j] = (uint8_t)(low[j] | high[j] << 4);
 }
 
 BODY_INLINE void q4_encode_any(const float *restrict in, uint8_t *restrict bytes, uint8_t *restrict bases, size_t n,
                                lst__rounding_key key, uint32_t first, const int is_signed)
 {
-    enum { PAIR = 2 * LST__Q4_GROUP };
     size_t i = 0;
-    for (; i + PAIR <= n; i += PAIR)
+    for (; i + Q4_PAIR <= n; i += Q4_PAIR)
         q4_encode_pair(in + i, bytes + i / 2, bases + i / LST__Q4_GROUP, key, first + (uint32_t)i, is_signed);
     if (i < n) {
-        float padded[PAIR] = {0};
-        uint8_t coded[PAIR / 2], two[2];
-        memcpy(padded, in + i, (n - i) * sizeof *in);
+        float padded[Q4_PAIR] = {0};
+        uint8_t coded[LST__Q4_GROUP], two[2];
+        const size_t left = n - i;
+        memcpy(padded, in + i, left * sizeof *in);
         q4_encode_pair(padded, coded, two, key, first + (uint32_t)i, is_signed);
-        memcpy(bytes + i / 2, coded, (n - i + 1) / 2);
-        memcpy(bases + i / LST__Q4_GROUP, two, n - i > LST__Q4_GROUP ? 2 : 1);
+        memcpy(bytes + i / 2, coded, left < LST__Q4_GROUP ? left : LST__Q4_GROUP);
+        memcpy(bases + i / LST__Q4_GROUP, two, left > LST__Q4_GROUP ? 2 : 1);
     }
 }
 
@@ -135,18 +138,18 @@ BODY_INLINE void q4_decode_any(const uint8_t *restrict bytes, const uint8_t *res
                                size_t n, const int is_signed)
 {
     size_t i = 0;
-    for (; i + LST__Q4_GROUP <= n; i += LST__Q4_GROUP) {
-        const uint32_t b = bases[i / LST__Q4_GROUP];
-        uint32_t codes[LST__Q4_GROUP];
-        for (size_t j = 0; j < LST__Q4_GROUP / 2; j++) {
-            codes[2 * j] = bytes[i / 2 + j] & 15u;
-            codes[2 * j + 1] = bytes[i / 2 + j] >> 4;
-        }
+    for (; i + Q4_PAIR <= n; i += Q4_PAIR) {
+        const uint32_t first = bases[i / LST__Q4_GROUP], second = bases[i / LST__Q4_GROUP + 1];
         for (size_t j = 0; j < LST__Q4_GROUP; j++)
-            out[i + j] = lst__q4_decode(codes[j], b, is_signed);
+            out[i + j] = lst__q4_decode(bytes[i / 2 + j] & 15u, first, is_signed);
+        for (size_t j = 0; j < LST__Q4_GROUP; j++)
+            out[i + LST__Q4_GROUP + j] = lst__q4_decode((uint32_t)bytes[i / 2 + j] >> 4, second, is_signed);
     }
-    for (; i < n; i++)
-        out[i] = lst__q4_decode(bytes[i / 2] >> (i % 2 * 4) & 15u, bases[i / LST__Q4_GROUP], is_signed);
+    for (size_t j = 0; i + j < n; j++) {
+        const uint32_t byte = bytes[i / 2 + j % LST__Q4_GROUP];
+        out[i + j] =
+            lst__q4_decode(j < LST__Q4_GROUP ? byte & 15u : byte >> 4, bases[(i + j) / LST__Q4_GROUP], is_signed);
+    }
 }
 
 static void f32_to_q4(const float *restrict in, uint8_t *restrict bytes, uint8_t *restrict bases, size_t n,

@@ -30,7 +30,7 @@ static inline uint32_t lst__q4_fine(uint32_t magnitude, uint32_t draw)
 {
     uint32_t rounded = (magnitude + (draw << 6)) & 0xffc00000u;
     uint32_t kept = rounded > 0x7f400000u ? 0x7f400000u : rounded;
-    return magnitude > 0x7f800000u ? 0x7fc00000u : kept;
+    return (int32_t)magnitude > 0x7f800000 ? 0x7fc00000u : kept; /* signed compares are one instruction everywhere */
 }
 
 static inline uint32_t lst__q4_base(uint32_t most_fine, int is_signed)
@@ -39,25 +39,25 @@ static inline uint32_t lst__q4_base(uint32_t most_fine, int is_signed)
     return exponent > span ? exponent - span : 0;
 }
 
-/* The 4-bit code of x with the draw that gave the group's base. */
-static inline uint32_t lst__q4_encode(float x, uint32_t draw, uint32_t base, int is_signed)
+/* The 4-bit code of x. `fine` is what lst__q4_fine gave for it with the same draw. */
+static inline uint32_t lst__q4_encode(float x, uint32_t fine, uint32_t draw, uint32_t base, int is_signed)
 {
-    uint32_t magnitude = lst__q4_magnitude(x);
-    uint32_t threshold = (base + LST__Q4_FIRST_FINE(is_signed)) << 23;
-    uint32_t fine = LST__Q4_FIRST_FINE(is_signed) + ((lst__q4_fine(magnitude, draw) - threshold) >> 22);
-    uint32_t rounded = (magnitude + (draw << 7)) >> 23;
-    uint32_t coarse = rounded > base ? rounded - base : 0;
-    uint32_t smallest = (base + 1) << 23;
+    uint32_t magnitude = lst__q4_magnitude(x), first = LST__Q4_FIRST_FINE(is_signed);
+    int32_t threshold = (int32_t)((base + first) << 23), smallest = (int32_t)((base + 1) << 23);
+    uint32_t fine_code = (fine >> 22) - (base + first) * 2 + first;
+    int32_t above = (int32_t)((magnitude + (draw << 7)) >> 23) - (int32_t)base;
+    int32_t coarse_code;
     if (is_signed) {
-        /* In units of the smallest level, times 65,536: a power of two away, so the product is exact. */
-        uint32_t below = magnitude < smallest ? magnitude : 0;
+        /* In units of the smallest level, times 65,536: both factors are powers of two, so the products are exact. */
+        uint32_t below = (int32_t)magnitude < smallest ? magnitude : 0;
         float share = lst__f32_of_bits(below) * lst__f32_of_bits((254u - (base + 1)) << 23) * 65536.0f;
-        uint32_t up = ((uint32_t)(int32_t)share + draw) >> 16;
-        coarse = magnitude < smallest ? up : coarse;
+        int32_t up = ((int32_t)share + (int32_t)draw) >> 16;
+        coarse_code = (int32_t)magnitude < smallest ? up : above;
     } else {
-        coarse = coarse == 0 && magnitude != 0 ? 1 : coarse;
+        int32_t least = (int32_t)magnitude > 0;
+        coarse_code = above > least ? above : least;
     }
-    uint32_t code = magnitude >= threshold ? fine : coarse;
+    uint32_t code = (int32_t)magnitude >= threshold ? fine_code : (uint32_t)coarse_code;
     return code | (is_signed ? (lst__bits_of_f32(x) >> 28) & 8u : 0);
 }
 
@@ -67,7 +67,7 @@ static inline float lst__q4_decode(uint32_t stored, uint32_t base, int is_signed
     uint32_t first = LST__Q4_FIRST_FINE(is_signed);
     uint32_t coarse = (base + code) << 23;
     uint32_t fine = ((base + first) << 23) + ((code - first) << 22);
-    uint32_t bits = code >= first ? fine : coarse;
+    uint32_t bits = (int32_t)code >= (int32_t)first ? fine : coarse;
     uint32_t sign = is_signed ? (stored & 8u) << 28 : 0;
     return lst__f32_of_bits((code == 0 ? 0 : bits) | sign);
 }

@@ -40,7 +40,7 @@ static inline uint32_t lst__q8_fine(uint32_t magnitude, uint32_t draw)
 {
     uint32_t rounded = (magnitude + (draw << 3)) & 0xfff80000u;
     uint32_t kept = rounded > 0x7f780000u ? 0x7f780000u : rounded;
-    return magnitude > 0x7f800000u ? 0x7ff80000u : kept;
+    return (int32_t)magnitude > 0x7f800000 ? 0x7ff80000u : kept; /* signed compares are one instruction everywhere */
 }
 
 static inline uint32_t lst__q8_base(uint32_t most_fine, int is_signed)
@@ -49,27 +49,27 @@ static inline uint32_t lst__q8_base(uint32_t most_fine, int is_signed)
     return exponent > span ? exponent - span : 0;
 }
 
-/* The code of x with the draw that gave the group's base. */
-static inline uint8_t lst__q8_encode(float x, uint32_t draw, uint32_t base, int is_signed)
+/* The code of x. `fine` is what lst__q8_fine gave for it with the same draw. */
+static inline uint32_t lst__q8_encode(float x, uint32_t fine, uint32_t draw, uint32_t base, int is_signed)
 {
     uint32_t magnitude = lst__q8_magnitude(x);
     uint32_t threshold = (base + LST__Q8_COARSE(is_signed)) << 23;
-    uint32_t fine = LST__Q8_HALF(is_signed) + ((lst__q8_fine(magnitude, draw) - threshold) >> 19);
+    uint32_t fine_code = (fine >> 19) - (threshold >> 19) + LST__Q8_HALF(is_signed);
     int32_t steps = (int32_t)((magnitude + (draw << 5)) >> 21) - (int32_t)(base << 2);
-    int32_t least = !is_signed && magnitude != 0;
-    uint32_t coarse = (uint32_t)(steps > least ? steps : least);
-    uint32_t code = magnitude >= threshold ? fine : coarse;
+    int32_t least = is_signed ? 0 : (int32_t)magnitude > 0;
+    int32_t coarse_code = steps > least ? steps : least;
+    uint32_t code = (int32_t)magnitude >= (int32_t)threshold ? fine_code : (uint32_t)coarse_code;
     uint32_t sign = is_signed ? (lst__bits_of_f32(x) >> 24) & 0x80u : 0;
-    return (uint8_t)(code | sign);
+    return code | sign;
 }
 
-static inline float lst__q8_decode(uint8_t stored, uint32_t base, int is_signed)
+static inline float lst__q8_decode(uint32_t stored, uint32_t base, int is_signed)
 {
     uint32_t code = is_signed ? stored & 0x7fu : stored;
     uint32_t coarse = (base << 23) + (code << 21);
     uint32_t fine = ((base + LST__Q8_COARSE(is_signed) - LST__Q8_FINE(is_signed)) << 23) + (code << 19);
-    uint32_t bits = code >= LST__Q8_HALF(is_signed) ? fine : coarse;
-    uint32_t sign = is_signed ? (uint32_t)(stored & 0x80u) << 24 : 0;
+    uint32_t bits = (int32_t)code >= (int32_t)LST__Q8_HALF(is_signed) ? fine : coarse;
+    uint32_t sign = is_signed ? (stored & 0x80u) << 24 : 0;
     return lst__f32_of_bits((code == 0 ? 0 : bits) | sign);
 }
 

@@ -12,16 +12,17 @@
 #include "numeric/q8.h"
 #include "store/draws.h"
 
-/* Where the values from `first` on lie, in codes a byte and values a group. */
+/* Values a group, and the bytes that the codes of 32 values take. */
 typedef struct layout {
-    size_t per_byte, group;
+    size_t group, bytes_of_32;
 } layout;
 
-static const layout q8_layout = {1, LST__Q8_GROUP}, q4_layout = {2, LST__Q4_GROUP};
+static const layout q8_layout = {LST__Q8_GROUP, 32}, q4_layout = {LST__Q4_GROUP, 16};
 
 static size_t code_bytes(layout l, size_t n)
 {
-    return n / l.per_byte + (n % l.per_byte != 0);
+    const size_t tail = n % 32;
+    return n / 32 * l.bytes_of_32 + (tail < l.bytes_of_32 ? tail : l.bytes_of_32);
 }
 
 static size_t bytes(layout l, size_t n)
@@ -37,7 +38,7 @@ static void encode(lst__blocks_encode *kernel, layout l, uint8_t *memory, size_t
     for (size_t done = 0; done < n;) {
         const size_t at = first + done;
         const lst__draws d = lst__draws_of(rounding, at, n - done);
-        kernel(in + done, memory + at / l.per_byte, bases + at / l.group, d.n, d.key, d.first);
+        kernel(in + done, memory + code_bytes(l, at), bases + at / l.group, d.n, d.key, d.first);
         done += d.n;
     }
 }
@@ -45,7 +46,7 @@ static void encode(lst__blocks_encode *kernel, layout l, uint8_t *memory, size_t
 static void decode(lst__blocks_decode *kernel, layout l, const uint8_t *memory, size_t n_elems, size_t first, size_t n,
                    float *out)
 {
-    kernel(memory + first / l.per_byte, memory + code_bytes(l, n_elems) + first / l.group, out, n);
+    kernel(memory + code_bytes(l, first), memory + code_bytes(l, n_elems) + first / l.group, out, n);
 }
 
 static size_t bytes_q8(size_t n)

@@ -23,9 +23,9 @@ static const lst__rounding_key key = {0x12345678u, 0x9abcdef0u};
 
 typedef struct format {
     const char *name;
-    size_t per_byte, group;
+    size_t bytes_of_32, group;
 } format;
-static const format formats[N_FORMATS] = {{"q8", 1, 32}, {"q8u", 1, 32}, {"q4", 2, 16}, {"q4u", 2, 16}};
+static const format formats[N_FORMATS] = {{"q8", 32, 32}, {"q8u", 32, 32}, {"q4", 16, 16}, {"q4u", 16, 16}};
 
 static lst__blocks_encode *encoder(const lst__kernels *k, size_t f)
 {
@@ -56,7 +56,7 @@ static void fill(float *x, size_t n, uint64_t stream)
 static void check_encode(const lst__kernels *k, size_t f, size_t n, size_t shift, int at_end)
 {
     const lst__kernels *reference = lst__kernels_for(LST__ISA_SCALAR);
-    const size_t n_codes = (n + formats[f].per_byte - 1) / formats[f].per_byte;
+    const size_t each = formats[f].bytes_of_32, n_codes = n / 32 * each + (n % 32 < each ? n % 32 : each);
     const size_t n_bases = (n + formats[f].group - 1) / formats[f].group;
     static uint8_t want_codes[LONGEST], want_bases[LONGEST];
     float *x = guarded_at(pages[0], at_end, shift * 4, n * 4);

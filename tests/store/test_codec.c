@@ -34,8 +34,11 @@ static void sizes_are_exact(void **state)
         {LST_CODEC_Q8U, 33, 35},
         {LST_CODEC_Q8, 1 << 20, (1 << 20) + (1 << 15)}, /* 1.03125 a value */
         {LST_CODEC_Q4, 1, 2},
-        {LST_CODEC_Q4, 16, 9},
-        {LST_CODEC_Q4U, 17, 11},
+        {LST_CODEC_Q4, 16, 17},
+        {LST_CODEC_Q4U, 17, 18},
+        {LST_CODEC_Q4U, 31, 18},
+        {LST_CODEC_Q4U, 32, 18},
+        {LST_CODEC_Q4U, 33, 20},
         {LST_CODEC_Q4, 1 << 20, (1 << 19) + (1 << 16)}, /* 0.5625 */
         {LST_CODEC_Q8_DYNAMIC, 1, 8},
         {LST_CODEC_Q8_DYNAMIC, 255, 260},
