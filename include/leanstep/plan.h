@@ -42,7 +42,7 @@ LST_API void lst_phase_name(size_t n_layers, int phase, char *out, size_t n);
     X(LAYER_GRADIENT, "layer gradient")     /* index: role; float32 sums of the layer at work */                       \
     X(EMBED_GRADIENT, "embedding gradient") /* index 0; float32; with a tied head from the loss on */                  \
     X(HEAD_GRADIENT, "head gradient")       /* index 0; float32; of a head that is not tied */                         \
-    X(ACT, "activation")                    /* layer; index: micro-batch * number of activations + which */            \
+    X(ACT, "activation")                    /* layer; index: which; micro-batch after micro-batch */                   \
     X(SCRATCH, "scratch")                   /* index: which */                                                         \
     X(STEP_SCRATCH, "step scratch")         /* index 0; of rules that need it: adafactor, muon */                      \
     X(DATA, "data")                         /* index: which */

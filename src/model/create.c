@@ -71,15 +71,13 @@ static void claim_acts(claim *c)
 {
     model *m = c->m;
     for (size_t layer = 0; layer <= m->arch->layers; layer++)
-        for (size_t micro = 0; micro < m->recipe->accumulation; micro++)
-            for (size_t a = 0; a < LST__N_ACTS; a++) {
-                if (layer == m->arch->layers ? a != LST__ACT_INPUT
-                                             : !lst__act_kept(m->recipe->activations, (lst__act)a))
-                    continue;
-                m->act[(layer * m->recipe->accumulation + micro) * LST__N_ACTS + a] =
-                    claim_buffer(c, LST_BUFFER_ACT, (int)layer, micro * LST__N_ACTS + a, LST_CODEC_F32,
-                                 lst__act_elems(m->arch, m->recipe, (lst__act)a));
-            }
+        for (size_t a = 0; a < LST__N_ACTS; a++) {
+            if (layer == m->arch->layers ? a != LST__ACT_INPUT : !lst__act_kept(m->recipe->activations, (lst__act)a))
+                continue;
+            size_t elems = lst__act_elems(m->arch, m->recipe, (lst__act)a);
+            m->act[layer * LST__N_ACTS + a] =
+                claim_buffer(c, LST_BUFFER_ACT, (int)layer, a, LST_CODEC_F32, m->recipe->accumulation * elems);
+        }
 }
 
 static void claim_all(claim *c)
@@ -120,7 +118,7 @@ static lst_status check_all_claimed(model *m, lst_error *err)
 static lst_status allocate_tables(model *m, lst_error *err)
 {
     size_t layers = m->arch->layers, n = m->n_tensors;
-    size_t n_acts = (layers + 1) * m->recipe->accumulation * LST__N_ACTS, n_index = (layers + 2) * LST_N_ROLES;
+    size_t n_acts = (layers + 1) * LST__N_ACTS, n_index = (layers + 2) * LST_N_ROLES;
     m->tensor = lst__alloc(n, sizeof *m->tensor);
     m->index = lst__alloc(n_index, sizeof *m->index);
     m->weight = lst__alloc(n, sizeof *m->weight);

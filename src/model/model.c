@@ -95,15 +95,15 @@ model_linear model_head(const model *m)
 
 float *model_input(const model *m, size_t layer, size_t micro)
 {
-    return m->act[(layer * m->recipe->accumulation + micro) * LST__N_ACTS + LST__ACT_INPUT];
+    return m->act[layer * LST__N_ACTS + LST__ACT_INPUT] + micro * m->rows * m->arch->hidden;
 }
 
 void model_acts(const model *m, size_t layer, size_t micro, bool backward, float *act[LST__N_ACTS])
 {
-    float *const *kept = m->act + (layer * m->recipe->accumulation + micro) * LST__N_ACTS;
+    float *const *kept = m->act + layer * LST__N_ACTS;
     float *const *shared = m->scratch + (backward ? LST__SCRATCH_BACKWARD : LST__SCRATCH_FORWARD);
     for (size_t a = 0; a < LST__N_ACTS; a++)
-        act[a] = kept[a] ? kept[a] : shared[a];
+        act[a] = kept[a] ? kept[a] + micro * lst__act_elems(m->arch, m->recipe, (lst__act)a) : shared[a];
 }
 
 /* ---- weights ---- */

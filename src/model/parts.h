@@ -29,7 +29,7 @@ struct model {
     void **weight; /* [n_tensors] */
     float **sum;   /* [n_tensors]: float32 sums of a step's gradients; NULL without training */
     void **kept;   /* [n_tensors]: kept gradients (the sums themselves if float32); NULL under LST_GRAD_RELEASE */
-    float **act;   /* [(layers + 1) * accumulation * LST__N_ACTS]; NULL where not kept */
+    float **act;   /* [(layers + 1) * LST__N_ACTS], each all micro-batches; NULL where not kept */
     float *scratch[LST__N_SCRATCH];
     int32_t *ids, *targets; /* [accumulation, rows] */
 

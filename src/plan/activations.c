@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/fail.h"
 #include "plan/buffers.h"
 
 static size_t most(size_t a, size_t b)
@@ -154,19 +155,17 @@ static void life_of(lst_buffer *b, size_t layers, size_t layer, lst__act act)
     b->last_phase = layer == layers ? lst_phase_loss(layers) : lst_phase_backward(layers, layer);
 }
 
-static lst_status add_acts(lst_plan *plan, size_t layer, size_t micro, lst_error *err)
+static lst_status add_acts(lst_plan *plan, size_t layer, lst_error *err)
 {
     size_t layers = plan->arch.layers;
     for (size_t a = 0; a < LST__N_ACTS; a++) {
         if (layer == layers ? a != LST__ACT_INPUT : !lst__act_kept(plan->recipe.activations, (lst__act)a))
             continue;
-        lst_buffer b = {.bucket = LST_BUCKET_ACTIVATIONS,
-                        .kind = LST_BUFFER_ACT,
-                        .layer = (int)layer,
-                        .index = micro * LST__N_ACTS + a};
+        lst_buffer b = {.bucket = LST_BUCKET_ACTIVATIONS, .kind = LST_BUFFER_ACT, .layer = (int)layer, .index = a};
+        size_t elems = lst__act_elems(&plan->arch, &plan->recipe, (lst__act)a);
         life_of(&b, layers, layer, (lst__act)a);
-        snprintf(b.name, sizeof b.name, "layer %zu, micro-batch %zu: %s", layer, micro, act_name[a]);
-        lst_status status = add(plan, b, lst__act_elems(&plan->arch, &plan->recipe, (lst__act)a), err);
+        snprintf(b.name, sizeof b.name, "layer %zu: %s", layer, act_name[a]);
+        lst_status status = add(plan, b, plan->recipe.accumulation * elems, err);
         if (status != LST_OK)
             return status;
     }
@@ -240,12 +239,28 @@ static lst_status add_data(lst_plan *plan, lst_error *err)
     return LST_OK;
 }
 
+/* Sizes below are products of options and dimensions; this bound keeps every one of them, in bytes, far from 2^64. */
+static lst_status check_sizes(const lst_arch *a, const lst_recipe *r, lst_error *err)
+{
+    double rows = (double)r->accumulation * (double)r->batch * (double)r->seq, widest = (double)a->hidden;
+    double q = (double)a->heads * (double)a->head_dim, kv = (double)a->kv_heads * (double)a->head_dim;
+    widest = widest > (double)a->ffn ? widest : (double)a->ffn;
+    widest = widest > 2.0 * q + 2.0 * kv ? widest : 2.0 * q + 2.0 * kv;
+    double logits = (double)lst__loss_chunk(r) * ((double)a->vocab + 9.0 * (double)a->hidden);
+    if (rows * widest * (double)(a->layers + 1) + logits < 0x1p48)
+        return LST_OK;
+    return lst__fail(
+        err, LST_ERR_ARGUMENT,
+        "--batch %zu x --seq %zu x --accumulation %zu: the activations of %zu layers would be more than 2^48 "
+        "numbers; give less",
+        r->batch, r->seq, r->accumulation, a->layers);
+}
+
 lst_status lst__plan_activations(lst_plan *plan, lst_error *err)
 {
-    lst_status status = LST_OK;
-    for (size_t layer = 0; layer <= plan->arch.layers; layer++)
-        for (size_t micro = 0; status == LST_OK && micro < plan->recipe.accumulation; micro++)
-            status = add_acts(plan, layer, micro, err);
+    lst_status status = check_sizes(&plan->arch, &plan->recipe, err);
+    for (size_t layer = 0; status == LST_OK && layer <= plan->arch.layers; layer++)
+        status = add_acts(plan, layer, err);
     if (status == LST_OK)
         status = add_shared_acts(plan, err);
     if (status == LST_OK)

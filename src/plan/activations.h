@@ -13,7 +13,7 @@
 
 #include "leanstep/plan.h"
 
-/* Activations of one layer and micro-batch (LST_BUFFER_ACT, layer, index = micro * LST__N_ACTS + which).
+/* Activations of one layer (LST_BUFFER_ACT, layer, index = which), micro-batch after micro-batch.
  *
  *     INPUT    of the layer; of layer L: input of the final norm     MIDDLE   input of norm 2
  *     STAT1/2  mean and 1 / deviation of each row                    GATE     SwiGLU only
@@ -45,8 +45,9 @@ typedef enum lst__act {
         LST__N_ACTS
 } lst__act;
 
+/* Of one micro-batch; 0: this architecture has none. */
 size_t lst__act_elems(const lst_arch *arch, const lst_recipe *recipe, lst__act act);
-/* Whether the policy keeps it from forward to backward, in a buffer of its own for each layer and micro-batch. */
+/* Whether the policy keeps it from forward to backward, in a buffer of its own for each layer. */
 int lst__act_kept(lst_act_policy policy, lst__act act);
 
 /* Scratch (LST_BUFFER_SCRATCH, layer -1, index = which). N = loss chunk.
