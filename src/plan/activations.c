@@ -272,6 +272,9 @@ lst_status lst__plan_generation(lst_plan **out, const lst_arch *arch, lst_weight
                                 size_t threads, lst_error *err)
 {
     lst_recipe recipe;
+    if (positions < 2 || positions > arch->max_positions)
+        return lst__fail(err, LST_ERR_ARGUMENT, "a cache of %zu positions: this model can use 2 to %zu", positions,
+                         arch->max_positions);
     lst_recipe_default(&recipe);
     recipe.weights = form;
     recipe.batch = 0; /* no step: what tells the model that it can only generate */

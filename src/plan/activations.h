@@ -140,7 +140,8 @@ size_t lst__generation_elems(const lst_arch *arch, size_t positions, size_t begi
 
 /* Adds all of the above to a training plan. */
 LST_MUST_USE lst_status lst__plan_activations(lst_plan *plan, lst_error *err);
-/* A plan of weights (in recipe form `form`), scratch and key/value cache for `positions` tokens: enough to generate. */
+/* A plan of weights (in recipe form `form`), scratch and key/value cache for `positions` tokens (2
+ * to max_positions): enough to generate. */
 LST_MUST_USE lst_status lst__plan_generation(lst_plan **out, const lst_arch *arch, lst_weight_form form,
                                              size_t positions, size_t threads, lst_error *err);
 

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "fixture.h"
+#include "plan/activations.h"
 
 static lst_plan *plan_of(lst_family family)
 {
@@ -112,6 +113,26 @@ static void every_allocation_may_fail(void **state)
     model_destroy(m);
     lst__arena_release(&arena);
     lst_plan_destroy(plan);
+}
+
+static void impossible_sizes_are_refused(void **state)
+{
+    (void)state;
+    lst_arch arch = fixture_arch(LST_FAMILY_GPT2, 1);
+    lst_recipe r = fixture_recipe();
+    lst_plan *plan;
+    lst_error err;
+    assert_int_equal(lst__plan_generation(&plan, &arch, LST_WEIGHT_F32, 65, 1, &err), LST_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "2 to 64"));
+    assert_int_equal(lst__plan_generation(&plan, &arch, LST_WEIGHT_F32, 1, 1, &err), LST_ERR_ARGUMENT);
+    arch.max_positions = 1 << 20;
+    arch.hidden = 1 << 16;
+    arch.head_dim = 1 << 14;
+    r.batch = 1 << 10;
+    r.seq = 1 << 20;
+    r.accumulation = 1 << 16;
+    assert_int_equal(lst_plan_create(&plan, &arch, &r, &err), LST_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "--accumulation 65536"));
 }
 
 /* ---- random weights ---- */
@@ -249,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_buffer_that_nobody_uses_is_refused),
         cmocka_unit_test(more_threads_than_planned_are_refused),
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(impossible_sizes_are_refused),
         cmocka_unit_test(random_weights_are_the_familys),
         cmocka_unit_test(random_weights_depend_on_the_seed_alone),
         cmocka_unit_test(nudged_weights_agree_with_backward),
