@@ -19,6 +19,13 @@
 #define BODY_INLINE static inline
 #endif
 
+/* A loop of 16 is otherwise unrolled whole before it can be vectorised. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define BODY_KEEP_LOOP _Pragma("GCC unroll 1")
+#else
+#define BODY_KEEP_LOOP
+#endif
+
 /* ---- q8 ---- */
 
 BODY_INLINE void q8_encode_group(const float *restrict in, uint8_t *restrict codes, uint8_t *restrict base,
@@ -59,8 +66,11 @@ BODY_INLINE void q8_decode_any(const uint8_t *restrict codes, const uint8_t *res
     size_t i = 0;
     for (; i + LST__Q8_GROUP <= n; i += LST__Q8_GROUP) {
         const uint32_t b = bases[i / LST__Q8_GROUP];
+        uint32_t code[LST__Q8_GROUP];
         for (size_t j = 0; j < LST__Q8_GROUP; j++)
-            out[i + j] = lst__q8_decode(codes[i + j], b, is_signed);
+            code[j] = codes[i + j];
+        for (size_t j = 0; j < LST__Q8_GROUP; j++)
+            out[i + j] = lst__q8_decode(code[j], b, is_signed);
     }
     for (; i < n; i++)
         out[i] = lst__q8_decode(codes[i], bases[i / LST__Q8_GROUP], is_signed);
@@ -96,11 +106,13 @@ BODY_INLINE void q4_encode_group(const float *restrict in, uint32_t *restrict co
                                  const uint32_t *restrict draw, const int is_signed)
 {
     uint32_t fine[LST__Q4_GROUP], most = 0;
+    BODY_KEEP_LOOP
     for (size_t j = 0; j < LST__Q4_GROUP; j++) {
         fine[j] = lst__q4_fine(lst__q4_magnitude(in[j]), draw[j]);
         most = fine[j] > most ? fine[j] : most;
     }
     const uint32_t b = lst__q4_base(most, is_signed);
+    BODY_KEEP_LOOP
     for (size_t j = 0; j < LST__Q4_GROUP; j++)
         codes[j] = lst__q4_encode(in[j], fine[j], draw[j], b, is_signed);
     *base = (uint8_t)b;
@@ -113,6 +125,7 @@ BODY_INLINE void q4_encode_pair(const float *restrict in, uint8_t *restrict byte
     lst__rounding_draw_group(key, first, draw);
     q4_encode_group(in, low, bases, draw, is_signed);
     q4_encode_group(in + LST__Q4_GROUP, high, bases + 1, draw + LST__Q4_GROUP, is_signed);
+    BODY_KEEP_LOOP
     for (size_t j = 0; j < LST__Q4_GROUP; j++)
         bytes[j] = (uint8_t)(low[j] | high[j] << 4);
 }
@@ -140,10 +153,16 @@ BODY_INLINE void q4_decode_any(const uint8_t *restrict bytes, const uint8_t *res
     size_t i = 0;
     for (; i + Q4_PAIR <= n; i += Q4_PAIR) {
         const uint32_t first = bases[i / LST__Q4_GROUP], second = bases[i / LST__Q4_GROUP + 1];
+        uint32_t byte[LST__Q4_GROUP];
+        BODY_KEEP_LOOP
         for (size_t j = 0; j < LST__Q4_GROUP; j++)
-            out[i + j] = lst__q4_decode(bytes[i / 2 + j] & 15u, first, is_signed);
+            byte[j] = bytes[i / 2 + j];
+        BODY_KEEP_LOOP
         for (size_t j = 0; j < LST__Q4_GROUP; j++)
-            out[i + LST__Q4_GROUP + j] = lst__q4_decode((uint32_t)bytes[i / 2 + j] >> 4, second, is_signed);
+            out[i + j] = lst__q4_decode(byte[j] & 15u, first, is_signed);
+        BODY_KEEP_LOOP
+        for (size_t j = 0; j < LST__Q4_GROUP; j++)
+            out[i + LST__Q4_GROUP + j] = lst__q4_decode(byte[j] >> 4, second, is_signed);
     }
     for (size_t j = 0; i + j < n; j++) {
         const uint32_t byte = bytes[i / 2 + j % LST__Q4_GROUP];
