@@ -6,6 +6,7 @@
 #include "optim/fixture.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -346,6 +347,8 @@ static void more_than_2_to_31_elements(void **state)
 #ifdef LEANSTEP_TSAN
     skip(); /* its shadow memory would take four times the 8 GiB of addresses */
 #endif
+    if (getenv("LEANSTEP_SANITIZED") || getenv("LEANSTEP_DISABLE_CPU"))
+        skip(); /* minutes, for nothing that the plain run does not show */
     const size_t piece = (size_t)64 << 20, n_pieces = 129, tail = 4096;
     const size_t n_elems = n_pieces * (piece / 4) + tail / 4;
     const int fd = memfd_create("weights", 0), tail_fd = memfd_create("tail", 0);
