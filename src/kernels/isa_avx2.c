@@ -4,6 +4,7 @@
  * leaves FMA out, so no contraction can happen.
  */
 #if defined(__x86_64__)
+#include <immintrin.h>
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
 #else
@@ -12,10 +13,13 @@
 
 #include "kernels/body.h"
 
+#include "kernels/blocks_avx2.h"
+
 void lst__kernels_fill_avx2(lst__kernels *k)
 {
     k->name = "avx2";
     fill_all(k);
+    fill_blocks_avx2(k);
 }
 
 #if defined(__clang__)

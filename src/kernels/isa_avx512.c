@@ -5,6 +5,7 @@
  * hold this variant bit-equal to the reference.
  */
 #if defined(__x86_64__)
+#include <immintrin.h>
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))), apply_to = function)
 #else
@@ -13,10 +14,13 @@
 
 #include "kernels/body.h"
 
+#include "kernels/blocks_avx2.h"
+
 void lst__kernels_fill_avx512(lst__kernels *k)
 {
     k->name = "avx512";
     fill_all(k);
+    fill_blocks_avx2(k);
 }
 
 #if defined(__clang__)
