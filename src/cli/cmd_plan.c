@@ -13,8 +13,11 @@
 #include "cli/levers.h"
 #include "cli/model_arg.h"
 #include "cli/plan_print.h"
+#include "cli/plan_table.h"
+#include "cli/plan_torch.h"
 #include "cli/print.h"
 #include "cli/recipe_options.h"
+#include "cli/torch_options.h"
 
 static const cli_option model_options[] = {
     {"params", CLI_COUNT, "N", NULL, "plan N parameters of unknown shape: 7e9, 124M, 1.5B"},
@@ -24,7 +27,8 @@ static const cli_option model_options[] = {
 static const cli_option output_options[] = {
     {"json", CLI_FLAG, NULL, NULL, "print the plan as JSON (docs/formats.md describes it)"},
     {"buffers", CLI_FLAG, NULL, NULL, "list every buffer: offset, bytes, codec, bucket, life"},
-    {"table", CLI_CHOICE, "optimizers", NULL, "compare optimizers and precisions side by side"},
+    {"table", CLI_CHOICE, "optimizers|ranks", NULL,
+     "compare optimizers and precisions side by side; with --for torch also numbers of ranks"},
     {NULL, CLI_FLAG, NULL, NULL, NULL}};
 
 typedef struct request {
@@ -79,33 +83,9 @@ static lst_status refuse_shape_options(const cli_args *args, lst_error *err)
     return LST_OK;
 }
 
-static uint64_t state_of(lst_rule rule, const lst_tensor *tensor)
-{
-    lst_hyper hyper;
-    lst_slot slots[LST_MAX_SLOTS];
-    size_t n_slots = 0;
-    uint64_t bytes = 0;
-    lst_hyper_default(rule, &hyper);
-    const lst_optim_options options = {.struct_size = sizeof options, .rule = rule, .n_groups = 1, .groups = &hyper};
-    if (lst_optim_slots(&options, tensor, slots, &n_slots, NULL) != LST_OK)
-        return UINT64_MAX;
-    for (size_t i = 0; i < n_slots; i++)
-        bytes += slots[i].bytes;
-    return bytes;
-}
-
-/* Whether a rule's state follows from the number of parameters alone: as much for a vector as for a matrix of as
- * many. */
-static bool counts_suffice(lst_rule rule)
-{
-    const lst_tensor vector = {.name = "vector", .n_dims = 1, .dims = {4096}},
-                     matrix = {.name = "matrix", .n_dims = 2, .dims = {64, 64}};
-    return state_of(rule, &vector) == state_of(rule, &matrix);
-}
-
 static lst_status refuse_shape_rules(const request *q, lst_error *err)
 {
-    if (q->model || counts_suffice(q->recipe.rule))
+    if (q->model || cli_plan_counts_suffice(q->recipe.rule))
         return LST_OK;
     return lst__fail(
         err, LST_ERR_ARGUMENT,
@@ -131,53 +111,10 @@ static lst_status read_request(const cli_args *args, request *q, lst_error *err)
     if (status == LST_OK && cli_given(args, "json") && (cli_given(args, "buffers") || cli_given(args, "table")))
         status = lst__fail(err, LST_ERR_ARGUMENT,
                            "--json with --buffers or --table: only the plan itself is written as JSON; give one");
+    if (status == LST_OK && cli_given(args, "table") && cli_choice(args, "table") == 1)
+        status =
+            lst__fail(err, LST_ERR_ARGUMENT, "--table ranks has no effect without --for torch: leanstep runs on one");
     return status == LST_OK ? read_limit(q, err) : status;
-}
-
-/* ---- every optimizer in every precision ---- */
-
-static lst_status print_table_row(const request *q, lst_rule rule, lst_weight_form form, lst_error *err)
-{
-    char binary[32];
-    lst_plan *plan = NULL;
-    lst_recipe r = q->recipe;
-    r.rule = rule;
-    lst_hyper_default(rule, &r.hyper);
-    r.weights = form;
-    r.grads = r.grad_mode == LST_GRAD_KEEP ? lst_weight_form_codec(form) : LST_CODEC_F32;
-    r.loss_scale = r.grads == LST_CODEC_F16;
-    lst_status status = make_plan(q, &r, &plan, err);
-    if (status != LST_OK)
-        return status;
-    double n = (double)plan->n_params;
-    const uint64_t *b = plan->bucket_bytes;
-    double weights = (double)b[LST_BUCKET_WEIGHTS] / n, master = (double)b[LST_BUCKET_MASTER] / n;
-    double gradients = r.grad_mode == LST_GRAD_KEEP ? (double)lst_codec_bytes(r.grads, 1) : 0;
-    double moments = (double)plan->optimizer_state_bytes / n - master;
-    printf("  %-19s %-13s %7.4g %9.4g %7.4g %8.4g %6.4g  %14s\n", lst_rule_name(rule), lst_weight_form_name(form),
-           weights, gradients, master, moments, (double)plan->fixed_bytes / n,
-           cli_print_binary(binary, sizeof binary, q->model ? plan->arena_bytes : plan->fixed_bytes));
-    lst_plan_destroy(plan);
-    return LST_OK;
-}
-
-static lst_status print_table(const request *q, lst_error *err)
-{
-    static const lst_weight_form forms[] = {LST_WEIGHT_F32, LST_WEIGHT_BF16_MASTER, LST_WEIGHT_F16_MASTER,
-                                            LST_WEIGHT_SPLIT32};
-    lst_status status = LST_OK;
-    printf("Bytes a parameter, by optimizer and precision (fp32 is f32, bf16 is bf16+master, fp16 is f16+master):\n\n");
-    printf("  %-19s %-13s %7s %9s %7s %8s %6s  %14s\n", "optimizer", "weights", "weights", "gradients", "master",
-           "moments", "total", q->model ? "arena" : "in all");
-    for (int rule = 0; rule < LST_N_RULES; rule++)
-        for (size_t f = 0; f < sizeof forms / sizeof forms[0] && status == LST_OK; f++)
-            if (q->model || counts_suffice((lst_rule)rule))
-                status = print_table_row(q, (lst_rule)rule, forms[f], err);
-    for (int rule = 0; rule < LST_N_RULES; rule++)
-        if (!q->model && !counts_suffice((lst_rule)rule))
-            printf("  %-19s depends on the shapes of the tensors: give a MODEL\n", lst_rule_name((lst_rule)rule));
-    printf("\n");
-    return status;
 }
 
 /* ---- the verdict ---- */
@@ -232,10 +169,10 @@ static lst_status print_json(const request *q, const lst_plan *plan, lst_error *
 static lst_status print_all(const request *q, const lst_plan *plan, lst_error *err)
 {
     bool choose = !q->model && !cli_given(q->args, "optimizer") && !cli_given(q->args, "precision") &&
-                  !cli_given(q->args, "weights");
+                  !cli_given(q->args, "weights") && !cli_given(q->args, "state");
     lst_status status = LST_OK;
     if (cli_given(q->args, "table") || choose)
-        status = print_table(q, err);
+        status = cli_plan_table(arch_of(q), q->n_params, &q->recipe, err);
     if (status != LST_OK)
         return status;
     if (q->model)
@@ -256,7 +193,12 @@ static int run(const cli_args *args)
     static request q;
     lst_plan *plan = NULL;
     lst_error err;
-    lst_status status = read_request(args, &q, &err);
+    bool torch = false;
+    lst_status status = cli_torch_mode(args, &torch, &err);
+    if (status == LST_OK && torch)
+        return cli_plan_torch(args);
+    if (status == LST_OK)
+        status = read_request(args, &q, &err);
     if (status == LST_OK)
         status = make_plan(&q, &q.recipe, &plan, &err);
     if (status == LST_OK)
@@ -274,9 +216,16 @@ const cli_command cli_command_plan = {
     .examples = "  leanstep plan --params 7e9                          every optimizer and precision\n"
                 "  leanstep plan --params 7e9 --precision bf16 --optimizer adamw\n"
                 "  leanstep plan gpt2 --memory 2GiB                    does GPT-2 train in 2 GiB?\n"
-                "  leanstep plan ./my-model --batch 4 --seq 1024 --json\n",
-    .text = "MODEL is a config.json, a folder that holds one, or one of: demo, gpt2, smollm2-135m, qwen2.5-0.5b,\n"
-            "qwen2.5-1.5b, llama-3.2-1b. The run `leanstep train` starts takes exactly the bytes planned here.\n",
-    .tables = {{"Model and memory", model_options}, {"Recipe", cli_recipe_options}, {"Output", output_options}},
+                "  leanstep plan ./my-model --batch 4 --seq 1024 --json\n"
+                "  leanstep plan Qwen2.5-1.5B --for torch --lora all --base nf4-dq --seq 2048 --card rtx-4090\n",
+    .text =
+        "MODEL is a config.json, a folder that holds one, or one of: demo, gpt2, smollm2-135m, qwen2.5-0.5b,\n"
+        "qwen2.5-1.5b, llama-3.2-1b. The run `leanstep train` starts takes exactly the bytes planned here.\n"
+        "--for torch estimates a PyTorch run instead: MODEL is also a .safetensors or .gguf file (only headers are\n"
+        "read) or one of 45 public models by name (Llama-3.1-8B, gemma-2-2b, ...).\n",
+    .tables = {{"Model and memory", model_options},
+               {"Recipe", cli_recipe_options},
+               {"PyTorch", cli_torch_options},
+               {"Output", output_options}},
     .run = run,
 };

@@ -13,8 +13,8 @@ static const unsigned char value_bytes[N_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0,
 
 #define DEFAULT_ALIGNMENT 32
 #define MAX_ALIGNMENT ((size_t)1 << 20)
-/* The least a key (empty name is refused: 8 + 1, type 4, value 1) and a tensor (8 + 1, 4, 4, 8) take in a file: they bound
- * what a count may claim. */
+/* The least a key (empty name is refused: 8 + 1, type 4, value 1) and a tensor (8 + 1, 4, 4, 8) take in a file: they
+ * bound what a count may claim. */
 #define LEAST_KEY_BYTES 14
 #define LEAST_TENSOR_BYTES 25
 

@@ -249,7 +249,7 @@ static bool kernel(const row *r, lst__measured *out)
         out->predicted = (double)((7 * i + 4 * h) * 2 * t + 12 * h * i);
     } else if (has(r->method, "Liger fused linear") && number_after(r->model, "H=", &h) &&
                number_after(r->model, "V=", &v)) {
-        /* the weight, its gradient, one chunk's part of it and the sum; hidden state and its gradient; one chunk's logits
+        /* the weight, its gradient, one chunk's part of it and the sum; hidden state and its gradient; a chunk's logits
          * (bfloat16, float32, their gradient). Liger cuts tokens into ceil(V / h) chunks of a power of two. */
         const uint64_t chunks = (v + h - 1) / h;
         uint64_t chunk = 1;

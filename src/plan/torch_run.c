@@ -100,6 +100,16 @@ static lst_status check(const lst_torch_run *run, lst_error *err)
         return lst__fail(err, LST_ERR_ARGUMENT,
                          "a quantized base, DoRA and adapter dropout have no effect without adapters; name their "
                          "targets");
+    const bool llama_line = run->shape.family != LST_SHAPE_GPT2 && run->shape.family < LST_SHAPE_GEMMA;
+    if (run->compiled && (run->lora || !llama_line || run->attention == LST_TORCH_EAGER || run->pad_mask))
+        return lst__fail(
+            err, LST_ERR_UNSUPPORTED,
+            "compiled layers were counted for full fine-tunes of llama, mistral, qwen2, qwen3 and phi3 with "
+            "sdpa attention only");
+    if (run->hold_output && run->loss == LST_TORCH_LOSS_FUSED)
+        return lst__fail(err, LST_ERR_ARGUMENT, "a held output has no effect with a fused loss: there are no logits");
+    if (run->offload_checkpoints && !run->checkpoint)
+        return lst__fail(err, LST_ERR_ARGUMENT, "offloaded checkpoints have no effect without checkpointing");
     if (run->release_grads && (run->accumulation > 1 || run->keep_grads))
         return lst__fail(err, LST_ERR_ARGUMENT,
                          "gradients cannot be released in backward and kept for accumulation; choose one");
@@ -158,17 +168,53 @@ static void add_line(lst_estimate *e, const char *bucket, uint64_t bytes, const 
     snprintf(line->formula, sizeof line->formula, "%s", formula);
 }
 
-static void add_kept_lines(lst_estimate *e, const lst__torch *c, const lst__kept *layer, const lst__kept *outside)
+/* "28 layers x 4096 tokens x 3072 bytes", as far as the number divides. */
+static void write_formula(char *out, size_t n, uint64_t layers, uint64_t tokens, uint64_t bytes)
+{
+    const unsigned long long t = tokens, b = bytes;
+    if (bytes % tokens == 0)
+        snprintf(out, n, "%llu layers x %llu tokens x %llu bytes", (unsigned long long)layers, t, b / t);
+    else
+        snprintf(out, n, "%llu layers x %llu bytes", (unsigned long long)layers, b);
+}
+
+static uint64_t find_item(const lst__kept *kept, const char *what)
+{
+    for (size_t i = 0; i < kept->n; i++) {
+        if (kept->item[i].what == what)
+            return kept->item[i].bytes;
+    }
+    return 0;
+}
+
+/* Of all layers, the first of which may keep less (adapters); of the one that is built again, under checkpointing. */
+static void add_layer_lines(lst_estimate *e, const lst__torch *c, const lst__kept *layer, const lst__kept *first)
 {
     char formula[96];
     for (size_t i = 0; i < layer->n; i++) {
-        snprintf(formula, sizeof formula, "%zu layers x %llu", c->run->checkpoint ? (size_t)1 : (size_t)c->L,
-                 (unsigned long long)layer->item[i].bytes);
-        add_line(e, "activations", layer->item[i].bytes * (c->run->checkpoint ? 1 : c->L), layer->item[i].what,
+        const char *what = layer->item[i].what;
+        const uint64_t bytes = layer->item[i].bytes, in_first = find_item(first, what);
+        const uint64_t layers = c->run->checkpoint ? 1 : in_first == bytes ? c->L : c->L - 1;
+        write_formula(formula, sizeof formula, layers, c->t, bytes);
+        const size_t used = strlen(formula);
+        if (!c->run->checkpoint && in_first != bytes && in_first)
+            snprintf(formula + used, sizeof formula - used, ", less in the first");
+        add_line(e, "activations", layers * bytes + (c->run->checkpoint || layers == c->L ? 0 : in_first), what,
                  formula);
     }
-    for (size_t i = 0; i < outside->n; i++)
-        add_line(e, "activations", outside->item[i].bytes, outside->item[i].what, "once");
+}
+
+static void add_kept_lines(lst_estimate *e, const lst__torch *c, const lst__torch_sums *s, const lst__kept *outside)
+{
+    char formula[96];
+    if (c->run->checkpoint && !c->run->offload_checkpoints) {
+        write_formula(formula, sizeof formula, c->L, c->t, s->checkpoint);
+        add_line(e, "activations", c->L * s->checkpoint, "inputs of checkpointed layers", formula);
+    }
+    for (size_t i = 0; i < outside->n; i++) {
+        write_formula(formula, sizeof formula, 1, c->t, outside->item[i].bytes);
+        add_line(e, "activations", outside->item[i].bytes, outside->item[i].what, strstr(formula, "x") + 2);
+    }
 }
 
 static uint64_t buffer_bytes(const lst__torch *c)
@@ -192,18 +238,35 @@ static void sum_layers(const lst__torch *c, const lst__trainables *trainable, ls
     s->grads = (c->lora ? c->adapter : c->weight) * trainable->elems;
     s->layer_grads = (c->lora ? c->adapter : c->weight) * trainable->in_layer;
     e->layer_bytes = layer.bytes;
-    add_kept_lines(e, c, &layer, &outside);
+    add_layer_lines(e, c, &layer, &first);
+    add_kept_lines(e, c, s, &outside);
 }
 
-static void add_total_lines(lst_estimate *e, const lst__torch_sums *s, const lst__state_bytes *state)
+/* "1543714304 x 2 bytes" */
+static const char *per_element(char out[96], uint64_t elems, uint64_t bytes)
 {
-    add_line(e, "weights", e->after_load, "weights and buffers", "");
-    add_line(e, "gradients", s->grads, "gradients", "");
-    add_line(e, "state", state->state + state->setup, "optimizer state", "");
-    add_line(e, "state", state->temporary, "temporaries of the step", "");
-    add_line(e, "gathered", s->gathered, "layers gathered from other ranks", "");
-    add_line(e, "loss", s->loss, "kept by the loss", "");
-    add_line(e, "data", e->input_bytes, "token numbers, labels, mask", "");
+    if (elems && bytes % elems == 0)
+        snprintf(out, 96, "%llu elements x %llu bytes", (unsigned long long)elems, (unsigned long long)(bytes / elems));
+    else
+        snprintf(out, 96, "%llu elements, %.4f bytes each", (unsigned long long)elems,
+                 elems ? (double)bytes / (double)elems : 0.0);
+    return out;
+}
+
+static void add_total_lines(lst_estimate *e, const lst__torch *c, const lst__torch_sums *s,
+                            const lst__state_bytes *state)
+{
+    char text[96];
+    add_line(e, "weights", e->weight_bytes, "weights", per_element(text, e->params, e->weight_bytes));
+    add_line(e, "weights", e->buffer_bytes, "rotary frequencies", "2 x head_dim / 2 x 4 bytes");
+    add_line(e, "gradients", s->grads, "gradients", per_element(text, e->trainable, s->grads));
+    add_line(e, "state", state->state, "optimizer state", per_element(text, e->trainable, state->state));
+    add_line(e, "state", state->setup, "the optimizer's own tables", "once");
+    add_line(e, "step", state->temporary, "temporaries of the step", "above weights, gradients and state");
+    add_line(e, "gathered", s->gathered, "layers gathered from other ranks", "two layers, the root unit, one gradient");
+    snprintf(text, sizeof text, "%llu tokens x %llu logits", (unsigned long long)c->t, (unsigned long long)c->V);
+    add_line(e, "loss", s->loss, "kept by the loss", text);
+    add_line(e, "data", e->input_bytes, "token numbers, labels, mask", "8 bytes each");
 }
 
 /* A GPU's own, beside the tensors. Freed bfloat16 logits stay cached: the float32 copies need larger blocks. */
@@ -246,7 +309,7 @@ static void price(const lst__torch *c, const lst__trainables *trainable, lst_est
     if (c->run->keep_grads)
         e->steady.start += s.grads;
     e->sum_bytes = s.start + s.grads + s.gathered + e->kept_bytes + s.loss + 8 * c->t * c->V + state.temporary;
-    add_total_lines(e, &s, &state);
+    add_total_lines(e, c, &s, &state);
     if (c->run->gpu)
         add_device(c, trainable, e);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * golden_gguf FOLDER [BAD_FOLDER]: every file of kind "gguf" in FOLDER is read and its tensors, bytes, offsets and
- * keys compared; every gguf_* case of bad.json in BAD_FOLDER (by default FOLDER/../bad) is refused or accepted as it says.
+ * keys compared; every gguf_* case of bad.json in BAD_FOLDER (by default FOLDER/../bad) is refused or accepted as it
+ * says.
  */
 #include <dirent.h>
 #include <stdio.h>
