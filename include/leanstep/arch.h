@@ -54,11 +54,12 @@ typedef struct lst_arch {
 } lst_arch;
 
 /* What a tensor is for. The model finds its weights by (role, layer). */
-#define LST_ROLE_LIST(X)                                                                                               \
-    X(EMBED)                                                                                                           \
-    X(POSITIONS) X(NORM1_W) X(NORM1_B) X(QKV_W) X(QKV_B) X(Q_W) X(Q_B) X(K_W) X(K_B) X(V_W) X(V_B) X(Q_NORM) X(K_NORM) \
-        X(O_W) X(O_B) X(NORM2_W) X(NORM2_B) X(GATE_W) X(GATE_B) X(UP_W) X(UP_B) X(DOWN_W) X(DOWN_B) X(NORMF_W)         \
-            X(NORMF_B) X(HEAD_W)
+/* clang-format off */
+#define LST_ROLE_LIST(X)                                                                                   \
+    X(EMBED) X(POSITIONS) X(NORM1_W) X(NORM1_B) X(QKV_W) X(QKV_B) X(Q_W) X(Q_B) X(K_W) X(K_B) X(V_W)       \
+    X(V_B) X(Q_NORM) X(K_NORM) X(O_W) X(O_B) X(NORM2_W) X(NORM2_B) X(GATE_W) X(GATE_B) X(UP_W) X(UP_B)     \
+    X(DOWN_W) X(DOWN_B) X(NORMF_W) X(NORMF_B) X(HEAD_W)
+/* clang-format on */
 /* GPT-2's mlp.c_fc is UP, its mlp.c_proj is DOWN, its attn.c_attn is QKV and its attn.c_proj is O. */
 
 typedef enum lst_role {

@@ -32,20 +32,20 @@ extern "C" {
 #endif
 
 /* X(identifier, name on the command line and in files) */
-#define LST_RULE_LIST(X)                    \
-    X(SGD, "sgd")                           \
-    X(MOMENTUM, "momentum")                 \
-    X(NESTEROV, "nesterov")                 \
-    X(ADAM, "adam")                         \
-    X(ADAMW, "adamw")                       \
-    X(LION, "lion")                         \
-    X(RMSPROP, "rmsprop")                   \
-    X(LARS, "lars")                         \
-    X(LAMB, "lamb")                         \
-    X(ADAFACTOR, "adafactor")               \
-    X(ADAFACTOR_TORCH, "adafactor-torch")   \
-    X(MUON, "muon")                         \
-    X(ADAM_MINI, "adam-mini")               \
+#define LST_RULE_LIST(X)                                                                                               \
+    X(SGD, "sgd")                                                                                                      \
+    X(MOMENTUM, "momentum")                                                                                            \
+    X(NESTEROV, "nesterov")                                                                                            \
+    X(ADAM, "adam")                                                                                                    \
+    X(ADAMW, "adamw")                                                                                                  \
+    X(LION, "lion")                                                                                                    \
+    X(RMSPROP, "rmsprop")                                                                                              \
+    X(LARS, "lars")                                                                                                    \
+    X(LAMB, "lamb")                                                                                                    \
+    X(ADAFACTOR, "adafactor")                                                                                          \
+    X(ADAFACTOR_TORCH, "adafactor-torch")                                                                              \
+    X(MUON, "muon")                                                                                                    \
+    X(ADAM_MINI, "adam-mini")                                                                                          \
     X(SCHEDULE_FREE, "schedule-free-adamw")
 
 typedef enum lst_rule {
@@ -63,39 +63,42 @@ LST_API LST_MUST_USE lst_status lst_rule_find(const char *name, lst_rule *out, l
  * lst_hyper_default: an option without effect is an error. */
 typedef struct lst_hyper {
     double lr;
-    double beta1, beta2, eps;    /* the Adams, lion (no eps), lamb; adafactor: beta1 0 is no first moment, eps is added to g*g
+    double beta1, beta2,
+        eps; /* the Adams, lion (no eps), lamb; adafactor: beta1 0 is no first moment, eps is added to g*g
                                     (adafactor-torch: its square is the least second moment); rmsprop, muon: eps */
-    double momentum, dampening;  /* momentum; nesterov, rmsprop, lars, muon (no dampening) */
-    double weight_decay;         /* added to the gradient (L2) for sgd, momentum, nesterov, adam, rmsprop, lars, lamb (to the
+    double momentum, dampening; /* momentum; nesterov, rmsprop, lars, muon (no dampening) */
+    double weight_decay; /* added to the gradient (L2) for sgd, momentum, nesterov, adam, rmsprop, lars, lamb (to the
                                     direction there); decoupled for the others */
-    double alpha;                /* rmsprop: what the second moment keeps */
-    double trust_coefficient;    /* lars */
-    double eps2;                 /* adafactor: the least root mean square of a tensor's weights that a step is scaled by */
-    double beta2_decay;          /* adafactor: 1 - beta2 of step t is t^beta2_decay; at most 0 */
-    double clip_threshold;       /* adafactor: root mean square of an update beyond which it is scaled down */
-    double ns_steps;             /* muon: Newton-Schulz iterations, a whole number */
-    double ns_a, ns_b, ns_c;     /* muon: their coefficients */
-    double warmup_steps;         /* schedule-free-adamw: a whole number; its only schedule */
-    double r, weight_lr_power;   /* schedule-free-adamw: weight of step k in the average is k^r * lr^weight_lr_power */
-    bool amsgrad;                /* adam, adamw: one more slot, max_exp_avg_sq */
-    bool maximize;               /* sgd, momentum, nesterov, adam, adamw, lion, rmsprop, adafactor-torch */
-    bool centered;               /* rmsprop: one more slot, grad_avg */
-    bool exclude_1d;             /* lars, lamb: tensors of at most one dimension take no decay and no trust ratio */
-    bool scale_parameter;        /* adafactor: the rate is multiplied by the root mean square of the weights */
-    bool relative_step;          /* adafactor: the rate is min(1e-2, 1/sqrt(t)) instead of lr, which must be left alone */
-    bool warmup_init;            /* adafactor with relative_step: min(1e-6*t, 1/sqrt(t)) */
-    bool nesterov;               /* muon */
-    bool match_rms;              /* muon: steps of the size of AdamW's, so that both take the same lr */
-    bool adamw;                  /* muon: this group's matrices are stepped by AdamW (embeddings, head); what is no matrix always is */
+    double alpha;        /* rmsprop: what the second moment keeps */
+    double trust_coefficient; /* lars */
+    double eps2;              /* adafactor: the least root mean square of a tensor's weights that a step is scaled by */
+    double beta2_decay;       /* adafactor: 1 - beta2 of step t is t^beta2_decay; at most 0 */
+    double clip_threshold;    /* adafactor: root mean square of an update beyond which it is scaled down */
+    double ns_steps;          /* muon: Newton-Schulz iterations, a whole number */
+    double ns_a, ns_b, ns_c;  /* muon: their coefficients */
+    double warmup_steps;      /* schedule-free-adamw: a whole number; its only schedule */
+    double r, weight_lr_power; /* schedule-free-adamw: weight of step k in the average is k^r * lr^weight_lr_power */
+    bool amsgrad;              /* adam, adamw: one more slot, max_exp_avg_sq */
+    bool maximize;             /* sgd, momentum, nesterov, adam, adamw, lion, rmsprop, adafactor-torch */
+    bool centered;             /* rmsprop: one more slot, grad_avg */
+    bool exclude_1d;           /* lars, lamb: tensors of at most one dimension take no decay and no trust ratio */
+    bool scale_parameter;      /* adafactor: the rate is multiplied by the root mean square of the weights */
+    bool relative_step;        /* adafactor: the rate is min(1e-2, 1/sqrt(t)) instead of lr, which must be left alone */
+    bool warmup_init;          /* adafactor with relative_step: min(1e-6*t, 1/sqrt(t)) */
+    bool nesterov;             /* muon */
+    bool match_rms;            /* muon: steps of the size of AdamW's, so that both take the same lr */
+    bool adamw; /* muon: this group's matrices are stepped by AdamW (embeddings, head); what is no matrix always is */
 } lst_hyper;
 
 /* X(field): all numbers and all switches of lst_hyper, for code that saves, loads or shows them. lr comes first. */
-#define LST_HYPER_NUMBER_LIST(X)                                                                                        \
-    X(lr) X(beta1) X(beta2) X(eps) X(momentum) X(dampening) X(weight_decay) X(alpha) X(trust_coefficient) X(eps2)      \
-    X(beta2_decay) X(clip_threshold) X(ns_steps) X(ns_a) X(ns_b) X(ns_c) X(warmup_steps) X(r) X(weight_lr_power)
-#define LST_HYPER_SWITCH_LIST(X)                                                                                        \
-    X(amsgrad) X(maximize) X(centered) X(exclude_1d) X(scale_parameter) X(relative_step) X(warmup_init) X(nesterov)    \
-    X(match_rms) X(adamw)
+#define LST_HYPER_NUMBER_LIST(X)                                                                                       \
+    X(lr)                                                                                                              \
+    X(beta1) X(beta2) X(eps) X(momentum) X(dampening) X(weight_decay) X(alpha) X(trust_coefficient) X(eps2)            \
+        X(beta2_decay) X(clip_threshold) X(ns_steps) X(ns_a) X(ns_b) X(ns_c) X(warmup_steps) X(r) X(weight_lr_power)
+#define LST_HYPER_SWITCH_LIST(X)                                                                                       \
+    X(amsgrad)                                                                                                         \
+    X(maximize) X(centered) X(exclude_1d) X(scale_parameter) X(relative_step) X(warmup_init) X(nesterov) X(match_rms)  \
+        X(adamw)
 
 LST_API void lst_hyper_default(lst_rule rule, lst_hyper *out);
 /* Whether the rule uses the field of lst_hyper of this name. */
@@ -124,8 +127,9 @@ typedef struct lst_optim_options {
     size_t struct_size; /* sizeof(lst_optim_options): lets the struct grow */
     lst_rule rule;
     lst_weight_form weights;
-    lst_codec grads;  /* f32, bf16 or f16: what the gradient pointers passed to a step hold */
-    lst_codec state;  /* of the moments: f32, q8, q4, q8-dynamic or q8-dynamic-2048 (second moments in the unsigned form) */
+    lst_codec grads; /* f32, bf16 or f16: what the gradient pointers passed to a step hold */
+    lst_codec
+        state; /* of the moments: f32, q8, q4, q8-dynamic or q8-dynamic-2048 (second moments in the unsigned form) */
     size_t n_groups;
     const lst_hyper *groups; /* copied */
     uint64_t seed;           /* for stochastic rounding; no effect where nothing rounds so */
@@ -148,13 +152,13 @@ typedef struct lst_optim lst_optim;
 
 /* The slots one tensor would have: planner, allocator and checkpoint all call this. `out` has room for
  * LST_MAX_SLOTS. */
-LST_API LST_MUST_USE lst_status lst_optim_slots(const lst_optim_options *options, const lst_tensor *tensor, lst_slot *out,
-                                                size_t *n_slots, lst_error *err);
+LST_API LST_MUST_USE lst_status lst_optim_slots(const lst_optim_options *options, const lst_tensor *tensor,
+                                                lst_slot *out, size_t *n_slots, lst_error *err);
 
 /* Bytes of working memory that a step of this tensor needs beside its state; an optimizer needs the most of its
  * tensors'. */
-LST_API LST_MUST_USE lst_status lst_optim_scratch(const lst_optim_options *options, const lst_tensor *tensor, size_t *bytes,
-                                                  lst_error *err);
+LST_API LST_MUST_USE lst_status lst_optim_scratch(const lst_optim_options *options, const lst_tensor *tensor,
+                                                  size_t *bytes, lst_error *err);
 
 LST_API LST_MUST_USE lst_status lst_optim_create(lst_optim **out, const lst_optim_options *options,
                                                  const lst_tensor *tensors, size_t n_tensors, lst_error *err);
@@ -174,7 +178,8 @@ LST_API const lst_slot *lst_optim_slot(const lst_optim *optim, size_t tensor, si
 
 /* Memory for the state; the caller keeps ownership, and it must stay until lst_optim_destroy. 64-byte aligned. */
 LST_API LST_MUST_USE lst_status lst_optim_bind(lst_optim *optim, void *block, size_t bytes, lst_error *err);
-LST_API LST_MUST_USE lst_status lst_optim_bind_slot(lst_optim *optim, size_t tensor, size_t slot, void *memory, lst_error *err);
+LST_API LST_MUST_USE lst_status lst_optim_bind_slot(lst_optim *optim, size_t tensor, size_t slot, void *memory,
+                                                    lst_error *err);
 /* Working memory that a step needs beside the state: 0 for element-wise rules. One buffer serves all tensors in turn;
  * it holds nothing between steps. 64-byte aligned. */
 LST_API size_t lst_optim_scratch_bytes(const lst_optim *optim);
@@ -186,13 +191,16 @@ LST_API LST_MUST_USE lst_status lst_optim_bind_weights(lst_optim *optim, size_t 
 LST_API LST_MUST_USE lst_status lst_optim_reset(lst_optim *optim, lst_error *err);
 /* As lst_optim_reset for one tensor's master, from exact float32 values (say, a float32 checkpoint): also sets
  * the weights to their rounding. */
-LST_API LST_MUST_USE lst_status lst_optim_set_weights_f32(lst_optim *optim, size_t tensor, const float *values, lst_error *err);
+LST_API LST_MUST_USE lst_status lst_optim_set_weights_f32(lst_optim *optim, size_t tensor, const float *values,
+                                                          lst_error *err);
 /* The float32 value of the weights as the optimizer knows them (master where there is one). n = elements. */
-LST_API LST_MUST_USE lst_status lst_optim_get_weights_f32(const lst_optim *optim, size_t tensor, float *out, lst_error *err);
+LST_API LST_MUST_USE lst_status lst_optim_get_weights_f32(const lst_optim *optim, size_t tensor, float *out,
+                                                          lst_error *err);
 
 /* The weights to evaluate and publish: the average that schedule-free-adamw keeps beside the weights that gradients are
  * taken at; lst_optim_get_weights_f32 for every other rule. */
-LST_API LST_MUST_USE lst_status lst_optim_get_eval_weights_f32(const lst_optim *optim, size_t tensor, float *out, lst_error *err);
+LST_API LST_MUST_USE lst_status lst_optim_get_eval_weights_f32(const lst_optim *optim, size_t tensor, float *out,
+                                                               lst_error *err);
 
 LST_API LST_MUST_USE lst_status lst_optim_set_lr(lst_optim *optim, size_t group, double lr, lst_error *err);
 LST_API const lst_hyper *lst_optim_group(const lst_optim *optim, size_t group);
@@ -208,10 +216,11 @@ typedef struct lst_grad_scale {
 LST_API LST_MUST_USE lst_status lst_optim_begin(lst_optim *optim, lst_error *err);
 /* Steps one tensor now: counts its step, updates its state and weights. A tensor not stepped between two begins
  * has no gradient: it is not decayed and its step is not counted (as in PyTorch). */
-LST_API LST_MUST_USE lst_status lst_optim_step_tensor(lst_optim *optim, size_t tensor, const void *grad, lst_grad_scale scale,
-                                                      lst_error *err);
+LST_API LST_MUST_USE lst_status lst_optim_step_tensor(lst_optim *optim, size_t tensor, const void *grad,
+                                                      lst_grad_scale scale, lst_error *err);
 /* begin + step_tensor for every non-NULL grads[i]. */
-LST_API LST_MUST_USE lst_status lst_optim_step(lst_optim *optim, const void *const *grads, lst_grad_scale scale, lst_error *err);
+LST_API LST_MUST_USE lst_status lst_optim_step(lst_optim *optim, const void *const *grads, lst_grad_scale scale,
+                                               lst_error *err);
 
 LST_API int64_t lst_optim_steps(const lst_optim *optim, size_t tensor); /* steps counted for this tensor */
 LST_API LST_MUST_USE lst_status lst_optim_set_steps(lst_optim *optim, size_t tensor, int64_t steps, lst_error *err);
@@ -230,13 +239,13 @@ typedef struct lst_grads_report {
  * tensor and says how many there are; *report (may be NULL) is filled in either way. Steps nothing: a caller that wants
  * PyTorch's GradScaler policy calls this (or lst_grad_sum_squares) first and skips the whole step on failure, leaving
  * weights, state and counters untouched. A step on a non-finite gradient is computed as it stands and spreads it. */
-LST_API LST_MUST_USE lst_status lst_grads_check(const lst_optim *optim, const void *const *grads, lst_grads_report *report,
-                                                lst_error *err);
+LST_API LST_MUST_USE lst_status lst_grads_check(const lst_optim *optim, const void *const *grads,
+                                                lst_grads_report *report, lst_error *err);
 
 /* Sum of squares of one gradient after unscaling, accumulated in double in fixed blocks (same for any thread count),
  * and whether every element (before unscaling) is finite. */
-LST_API void lst_grad_sum_squares(const void *grad, lst_codec codec, size_t n_elems, float unscale, lst_pool *pool, double *sum_squares,
-                                  bool *finite);
+LST_API void lst_grad_sum_squares(const void *grad, lst_codec codec, size_t n_elems, float unscale, lst_pool *pool,
+                                  double *sum_squares, bool *finite);
 /* Largest magnitude, for the infinity norm; NaN if any element is. */
 LST_API double lst_grad_max_abs(const void *grad, lst_codec codec, size_t n_elems, float unscale, lst_pool *pool);
 /* The coefficient of torch.nn.utils.clip_grad_norm_: min(1, max_norm / (total_norm + 1e-6)), in float32. */
@@ -249,22 +258,22 @@ typedef struct lst_loss_scale {
     int64_t growth_interval;
     int64_t growth_tracker;
 } lst_loss_scale;
-LST_API void lst_loss_scale_default(lst_loss_scale *out); /* 65536, 2, 0.5, 2000, 0 */
+LST_API void lst_loss_scale_default(lst_loss_scale *out);      /* 65536, 2, 0.5, 2000, 0 */
 LST_API float lst_loss_scale_unscale(const lst_loss_scale *s); /* float(1 / double(scale)) */
 LST_API void lst_loss_scale_update(lst_loss_scale *s, bool found_nonfinite);
 
 /* ---- learning-rate schedules (transformers' get_scheduler family) ---- */
 
 /* X(identifier, name) ; golden_schedules names them as transformers does */
-#define LST_SCHEDULE_LIST(X)                                    \
-    X(CONSTANT, "constant")                                     \
-    X(LINEAR, "linear")                                         \
-    X(COSINE, "cosine")                                         \
-    X(COSINE_MIN, "cosine_with_min_lr")                         \
-    X(COSINE_MIN_EARLY, "cosine_warmup_with_min_lr")            \
-    X(COSINE_RESTARTS, "cosine_with_restarts")                  \
-    X(POLYNOMIAL, "polynomial")                                 \
-    X(INVERSE_SQRT, "inverse_sqrt")                             \
+#define LST_SCHEDULE_LIST(X)                                                                                           \
+    X(CONSTANT, "constant")                                                                                            \
+    X(LINEAR, "linear")                                                                                                \
+    X(COSINE, "cosine")                                                                                                \
+    X(COSINE_MIN, "cosine_with_min_lr")                                                                                \
+    X(COSINE_MIN_EARLY, "cosine_warmup_with_min_lr")                                                                   \
+    X(COSINE_RESTARTS, "cosine_with_restarts")                                                                         \
+    X(POLYNOMIAL, "polynomial")                                                                                        \
+    X(INVERSE_SQRT, "inverse_sqrt")                                                                                    \
     X(WARMUP_STABLE_DECAY, "warmup_stable_decay")
 
 typedef enum lst_schedule_kind {
@@ -275,9 +284,9 @@ typedef enum lst_schedule_kind {
 } lst_schedule_kind;
 
 /* How the last part of warmup_stable_decay falls. X(identifier, name) */
-#define LST_DECAY_LIST(X)  \
-    X(COSINE, "cosine")    \
-    X(LINEAR, "linear")    \
+#define LST_DECAY_LIST(X)                                                                                              \
+    X(COSINE, "cosine")                                                                                                \
+    X(LINEAR, "linear")                                                                                                \
     X(ONE_MINUS_SQRT, "1-sqrt")
 
 typedef enum lst_decay_kind {
