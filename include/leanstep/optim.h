@@ -63,20 +63,21 @@ LST_API LST_MUST_USE lst_status lst_rule_find(const char *name, lst_rule *out, l
  * lst_hyper_default: an option without effect is an error. */
 typedef struct lst_hyper {
     double lr;
-    double beta1, beta2,
-        eps; /* the Adams, lion (no eps), lamb; adafactor: beta1 0 is no first moment, eps is added to g*g
-                                    (adafactor-torch: its square is the least second moment); rmsprop, muon: eps */
+    /* beta1, beta2, eps: the Adams, lion (no eps), lamb; rmsprop and muon: eps. adafactor: beta1 0 is no first moment,
+     * eps is added to g*g (adafactor-torch: its square is the least second moment). */
+    double beta1, beta2, eps;
     double momentum, dampening; /* momentum; nesterov, rmsprop, lars, muon (no dampening) */
-    double weight_decay; /* added to the gradient (L2) for sgd, momentum, nesterov, adam, rmsprop, lars, lamb (to the
-                                    direction there); decoupled for the others */
-    double alpha;        /* rmsprop: what the second moment keeps */
-    double trust_coefficient; /* lars */
-    double eps2;              /* adafactor: the least root mean square of a tensor's weights that a step is scaled by */
-    double beta2_decay;       /* adafactor: 1 - beta2 of step t is t^beta2_decay; at most 0 */
-    double clip_threshold;    /* adafactor: root mean square of an update beyond which it is scaled down */
-    double ns_steps;          /* muon: Newton-Schulz iterations, a whole number */
-    double ns_a, ns_b, ns_c;  /* muon: their coefficients */
-    double warmup_steps;      /* schedule-free-adamw: a whole number; its only schedule */
+    /* Added to the gradient (L2) for sgd, momentum, nesterov, adam, rmsprop; to the direction for lars, lamb;
+     * decoupled for the others. */
+    double weight_decay;
+    double alpha;              /* rmsprop: what the second moment keeps */
+    double trust_coefficient;  /* lars */
+    double eps2;               /* adafactor: the least root mean square of weights that a step is scaled by */
+    double beta2_decay;        /* adafactor: 1 - beta2 of step t is t^beta2_decay; at most 0 */
+    double clip_threshold;     /* adafactor: root mean square of an update beyond which it is scaled down */
+    double ns_steps;           /* muon: Newton-Schulz iterations, a whole number */
+    double ns_a, ns_b, ns_c;   /* muon: their coefficients */
+    double warmup_steps;       /* schedule-free-adamw: a whole number; its only schedule */
     double r, weight_lr_power; /* schedule-free-adamw: weight of step k in the average is k^r * lr^weight_lr_power */
     bool amsgrad;              /* adam, adamw: one more slot, max_exp_avg_sq */
     bool maximize;             /* sgd, momentum, nesterov, adam, adamw, lion, rmsprop, adafactor-torch */
@@ -87,18 +88,19 @@ typedef struct lst_hyper {
     bool warmup_init;          /* adafactor with relative_step: min(1e-6*t, 1/sqrt(t)) */
     bool nesterov;             /* muon */
     bool match_rms;            /* muon: steps of the size of AdamW's, so that both take the same lr */
-    bool adamw; /* muon: this group's matrices are stepped by AdamW (embeddings, head); what is no matrix always is */
+    bool adamw;                /* muon: AdamW steps this group's matrices too (embeddings, head), not only vectors */
 } lst_hyper;
 
 /* X(field): all numbers and all switches of lst_hyper, for code that saves, loads or shows them. lr comes first. */
-#define LST_HYPER_NUMBER_LIST(X)                                                                                       \
-    X(lr)                                                                                                              \
-    X(beta1) X(beta2) X(eps) X(momentum) X(dampening) X(weight_decay) X(alpha) X(trust_coefficient) X(eps2)            \
-        X(beta2_decay) X(clip_threshold) X(ns_steps) X(ns_a) X(ns_b) X(ns_c) X(warmup_steps) X(r) X(weight_lr_power)
-#define LST_HYPER_SWITCH_LIST(X)                                                                                       \
-    X(amsgrad)                                                                                                         \
-    X(maximize) X(centered) X(exclude_1d) X(scale_parameter) X(relative_step) X(warmup_init) X(nesterov) X(match_rms)  \
-        X(adamw)
+/* clang-format off */
+#define LST_HYPER_NUMBER_LIST(X)                                                                                \
+    X(lr) X(beta1) X(beta2) X(eps) X(momentum) X(dampening) X(weight_decay) X(alpha) X(trust_coefficient)       \
+    X(eps2) X(beta2_decay) X(clip_threshold) X(ns_steps) X(ns_a) X(ns_b) X(ns_c) X(warmup_steps) X(r)           \
+    X(weight_lr_power)
+#define LST_HYPER_SWITCH_LIST(X)                                                                                \
+    X(amsgrad) X(maximize) X(centered) X(exclude_1d) X(scale_parameter) X(relative_step) X(warmup_init)         \
+    X(nesterov) X(match_rms) X(adamw)
+/* clang-format on */
 
 LST_API void lst_hyper_default(lst_rule rule, lst_hyper *out);
 /* Whether the rule uses the field of lst_hyper of this name. */
