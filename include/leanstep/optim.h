@@ -67,7 +67,7 @@ typedef struct lst_hyper {
      * eps is added to g*g (adafactor-torch: its square is the least second moment). */
     double beta1, beta2, eps;
     double momentum, dampening; /* momentum; nesterov, rmsprop, lars, muon (no dampening) */
-    /* Added to the gradient (L2) for sgd, momentum, nesterov, adam, rmsprop; to the direction for lars, lamb;
+    /* Added to the gradient (L2) for sgd, momentum, nesterov, adam, rmsprop, lars; to the direction for lamb;
      * decoupled for the others. */
     double weight_decay;
     double alpha;              /* rmsprop: what the second moment keeps */
