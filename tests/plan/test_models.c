@@ -8,7 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -210,6 +213,114 @@ static void gguf_files_are_counted(void **state)
     }
 }
 
+/* ---- a header held against its config: sparse files, of which only the header is written ---- */
+
+typedef struct header {
+    char *text;
+    size_t n, capacity;
+    uint64_t offset; /* of the next tensor's bytes */
+    size_t count;
+} header;
+
+static void add_entry(header *h, const char *name, const char *dims, uint64_t elems)
+{
+    if (h->n + 300 > h->capacity) {
+        h->capacity = 2 * h->capacity + 1000;
+        h->text = realloc(h->text, h->capacity);
+        assert_non_null(h->text);
+    }
+    h->n += (size_t)snprintf(h->text + h->n, 300,
+                             "%s\"%s\": {\"dtype\": \"F16\", \"shape\": [%s], \"data_offsets\": [%" PRIu64 ", %" PRIu64
+                             "]}",
+                             h->count++ ? ", " : "{", name, dims, h->offset, h->offset + 2 * elems);
+    h->offset += 2 * elems;
+}
+
+static void add_parameter(void *user, const lst_shape_tensor *t)
+{
+    header *h = user;
+    char name[64], dims[64];
+    snprintf(name, sizeof name, "tensor.%zu.weight", h->count);
+    if (t->cols)
+        snprintf(dims, sizeof dims, "%zu, %zu", t->rows, t->cols);
+    else
+        snprintf(dims, sizeof dims, "%zu", t->rows);
+    add_entry(h, name, dims, lst_shape_tensor_elems(t));
+}
+
+/* FOLDER/config.json and FOLDER/model.safetensors of gpt2, with further entries already in h. */
+static void write_model(const char *folder, header *h)
+{
+    char path[200];
+    lst_shape shape;
+    lst_error err;
+    assert_int_equal(lst_shape_by_name("gpt2", &shape, &err), LST_OK);
+    lst_shape_each(&shape, add_parameter, h);
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("{\"model_type\": \"gpt2\"}", f);
+    fclose(f);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    const uint64_t length = h->n + 1;
+    for (int i = 0; i < 8; i++)
+        fputc((int)(length >> (8 * i) & 255), f);
+    fprintf(f, "%s}", h->text);
+    fflush(f);
+    assert_int_equal(ftruncate(fileno(f), (off_t)(8 + length + h->offset)), 0);
+    fclose(f);
+}
+
+static void remove_model(const char *folder, header *h)
+{
+    char path[200];
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    remove(path);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    remove(path);
+    rmdir(folder);
+    free(h->text);
+    *h = (header){0};
+}
+
+static void masks_are_no_parameters_and_a_stray_head_is_named(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/leanstep-models-XXXXXX", name[64];
+    lst_shape s;
+    lst_error err;
+    header h = {0};
+    assert_non_null(mkdtemp(folder));
+    for (int layer = 0; layer < 12; layer++) { /* gpt2's file: 137,022,720 elements, 124,439,808 of them parameters */
+        snprintf(name, sizeof name, "h.%d.attn.bias", layer);
+        add_entry(&h, name, "1, 1, 1024, 1024", 1024 * 1024);
+    }
+    write_model(folder, &h);
+    assert_int_equal(h.offset / 2, 137022720u);
+    if (lst_shape_open(folder, &s, &err) != LST_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(lst_shape_params(&s), 124439808);
+    remove_model(folder, &h);
+
+    assert_int_equal(mkdir(folder, 0700), 0);
+    add_entry(&h, "extra.weight", "50257, 800", (uint64_t)50257 * 800);
+    write_model(folder, &h);
+    assert_int_equal(lst_shape_open(folder, &s, &err), LST_ERR_STATE);
+    assert_non_null(strstr(err.message, "extra.weight"));
+    assert_non_null(strstr(err.message, "124439808"));
+    assert_non_null(strstr(err.message, "164645408"));
+    remove_model(folder, &h);
+
+    assert_int_equal(mkdir(folder, 0700), 0);
+    add_entry(&h, "model.layers.0.q_proj.qweight", "10", 10);
+    write_model(folder, &h);
+    assert_int_equal(lst_shape_open(folder, &s, &err), LST_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "packed"));
+    remove_model(folder, &h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +331,7 @@ int main(void)
         cmocka_unit_test(silent_keys_mean_what_the_class_means),
         cmocka_unit_test(what_is_not_understood_is_refused),
         cmocka_unit_test(gguf_files_are_counted),
+        cmocka_unit_test(masks_are_no_parameters_and_a_stray_head_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,1 +1,1 @@
-leanstep plan $SOURCE/tests/golden/gguf/qwen3.q8_0.gguf --for torch --json | python3 -c "import json, sys; d = json.load(sys.stdin); print(d['kind'], d['for'], d['parameters'], d['peak_bytes'] <= d['sum_bytes'], d['fits'])"
+leanstep plan $SOURCE/tests/golden/gguf/qwen3.q8_0.gguf --for torch --json | python3 -c "import json, sys; d = json.load(sys.stdin); print(d['schema'], d['for'], d['parameters'], d['peak_bytes'] <= d['sum_bytes'], d['fits'])"
