@@ -31,6 +31,23 @@
 extern "C" {
 #endif
 
+/* The rules, with the bytes of state that one parameter takes in float32 (formulas at the head of src/optim/<rule>.c):
+ *
+ *     sgd                  0   no state
+ *     momentum             4   with dampening
+ *     nesterov             4
+ *     adam                 8   decay added to the gradient; 12 with amsgrad
+ *     adamw                8   decoupled decay; 12 with amsgrad
+ *     lion                 4   the sign of a moment
+ *     rmsprop              4   8 with momentum, 12 centered too
+ *     lars                 4   momentum, scaled by |weights| / |gradient| of each tensor
+ *     lamb                 8   Adam, scaled by |weights| / |update| of each tensor
+ *     adafactor           ~0   a second moment a row and a column: 4*(m + n) for m x n; 4 more with beta1 > 0
+ *     adafactor-torch     ~0   the same as PyTorch understands it
+ *     muon                 4   orthogonalised momentum for matrices, 8 for what AdamW steps; needs scratch
+ *     adam-mini           ~4   AdamW with one second moment for a row, a head or a column
+ *     schedule-free-adamw  8   no schedule; evaluate lst_optim_get_eval_weights_f32
+ */
 /* X(identifier, name on the command line and in files) */
 #define LST_RULE_LIST(X)                                                                                               \
     X(SGD, "sgd")                                                                                                      \
@@ -59,47 +76,78 @@ LST_API const char *lst_rule_name(lst_rule rule);
 /* Finds a rule by name; LST_ERR_ARGUMENT lists the names there are. */
 LST_API LST_MUST_USE lst_status lst_rule_find(const char *name, lst_rule *out, lst_error *err);
 
-/* Hyper-parameters of one group. A field that the rule does not use must hold the default given by
- * lst_hyper_default: an option without effect is an error. */
+/* Hyper-parameters of one group, under PyTorch's names. A field that the rule does not use must hold the default given
+ * by lst_hyper_default: an option without effect is an error. */
 typedef struct lst_hyper {
+    /* The step's size. lars has it inside its buffer; adafactor multiplies it by the size of the weights. */
     double lr;
-    /* beta1, beta2, eps: the Adams, lion (no eps), lamb; rmsprop and muon: eps. adafactor: beta1 0 is no first moment,
-     * eps is added to g*g (adafactor-torch: its square is the least second moment). */
-    double beta1, beta2, eps;
-    double momentum, dampening; /* momentum; nesterov, rmsprop, lars, muon (no dampening) */
-    /* Added to the gradient (L2) for sgd, momentum, nesterov, adam, rmsprop, lars; to the direction for lamb;
-     * decoupled for the others. */
+    /* Decay of the moments. adafactor keeps a first moment where beta1 is above 0. */
+    double beta1, beta2;
+    /* Added to the root of the second moment. adafactor: added to g*g; adafactor-torch: the second moment is held above
+     * its square; muon: the least norm that the iteration divides by. */
+    double eps;
+    /* momentum, nesterov, rmsprop, lars, muon; dampening: momentum alone, and not on a tensor's first gradient. */
+    double momentum, dampening;
+    /* Added to the gradient (L2) in sgd, momentum, nesterov, adam, rmsprop and lars, and to the direction in lamb and
+     * schedule-free-adamw; weights are multiplied by 1 - lr*weight_decay in the others. */
     double weight_decay;
-    double alpha;              /* rmsprop: what the second moment keeps */
-    double trust_coefficient;  /* lars */
-    double eps2;               /* adafactor: the least root mean square of weights that a step is scaled by */
-    double beta2_decay;        /* adafactor: 1 - beta2 of step t is t^beta2_decay; at most 0 */
-    double clip_threshold;     /* adafactor: root mean square of an update beyond which it is scaled down */
-    double ns_steps;           /* muon: Newton-Schulz iterations, a whole number */
-    double ns_a, ns_b, ns_c;   /* muon: their coefficients */
-    double warmup_steps;       /* schedule-free-adamw: a whole number; its only schedule */
-    double r, weight_lr_power; /* schedule-free-adamw: weight of step k in the average is k^r * lr^weight_lr_power */
-    bool amsgrad;              /* adam, adamw: one more slot, max_exp_avg_sq */
-    bool maximize;             /* sgd, momentum, nesterov, adam, adamw, lion, rmsprop, adafactor-torch */
-    bool centered;             /* rmsprop: one more slot, grad_avg */
-    bool exclude_1d;           /* lars, lamb: tensors of at most one dimension take no decay and no trust ratio */
-    bool scale_parameter;      /* adafactor: the rate is multiplied by the root mean square of the weights */
-    bool relative_step;        /* adafactor: the rate is min(1e-2, 1/sqrt(t)) instead of lr, which must be left alone */
-    bool warmup_init;          /* adafactor with relative_step: min(1e-6*t, 1/sqrt(t)) */
-    bool nesterov;             /* muon */
-    bool match_rms;            /* muon: steps of the size of AdamW's, so that both take the same lr */
-    bool adamw;                /* muon: AdamW steps this group's matrices too (embeddings, head), not only vectors */
+    double alpha;             /* rmsprop: what the second moment keeps */
+    double trust_coefficient; /* lars: size of a step over size of the weights */
+    double eps2;              /* adafactor: the least size of weights that a step is scaled by */
+    double beta2_decay;       /* adafactor: 1 - beta2 of step t is t^beta2_decay; at most 0 */
+    double clip_threshold;    /* adafactor: root mean square of an update beyond which it is scaled down */
+    /* muon: iterations (a whole number) and their coefficients. */
+    double ns_steps;
+    double ns_a, ns_b, ns_c;
+    /* schedule-free-adamw: warm-up (a whole number of steps); step k weighs k^r * lr^weight_lr_power in the average. */
+    double warmup_steps;
+    double r, weight_lr_power;
+    bool amsgrad;         /* adam, adamw: the largest second moment so far counts; one more slot */
+    bool maximize;        /* steps along the gradient instead of against it */
+    bool centered;        /* rmsprop: the variance instead of the second moment; one more slot */
+    bool exclude_1d;      /* lars, lamb: tensors of at most one dimension take no decay and no trust ratio */
+    bool scale_parameter; /* adafactor: lr is multiplied by the root mean square of the weights */
+    bool relative_step;   /* adafactor: min(1e-2, 1/sqrt(t)) in place of lr, which must be left alone */
+    bool warmup_init;     /* adafactor with relative_step: min(1e-6*t, 1/sqrt(t)) */
+    bool nesterov;        /* muon */
+    bool match_rms;       /* muon: steps of the size of AdamW's, so that both take the same lr */
+    bool adamw;           /* muon: AdamW steps this group's matrices too (embeddings, head) */
 } lst_hyper;
 
 /* X(field): all numbers and all switches of lst_hyper, for code that saves, loads or shows them. lr comes first. */
 /* clang-format off */
-#define LST_HYPER_NUMBER_LIST(X)                                                                                \
-    X(lr) X(beta1) X(beta2) X(eps) X(momentum) X(dampening) X(weight_decay) X(alpha) X(trust_coefficient)       \
-    X(eps2) X(beta2_decay) X(clip_threshold) X(ns_steps) X(ns_a) X(ns_b) X(ns_c) X(warmup_steps) X(r)           \
+#define LST_HYPER_NUMBER_LIST(X) \
+    X(lr) \
+    X(beta1) \
+    X(beta2) \
+    X(eps) \
+    X(momentum) \
+    X(dampening) \
+    X(weight_decay) \
+    X(alpha) \
+    X(trust_coefficient) \
+    X(eps2) \
+    X(beta2_decay) \
+    X(clip_threshold) \
+    X(ns_steps) \
+    X(ns_a) \
+    X(ns_b) \
+    X(ns_c) \
+    X(warmup_steps) \
+    X(r) \
     X(weight_lr_power)
-#define LST_HYPER_SWITCH_LIST(X)                                                                                \
-    X(amsgrad) X(maximize) X(centered) X(exclude_1d) X(scale_parameter) X(relative_step) X(warmup_init)         \
-    X(nesterov) X(match_rms) X(adamw)
+
+#define LST_HYPER_SWITCH_LIST(X) \
+    X(amsgrad) \
+    X(maximize) \
+    X(centered) \
+    X(exclude_1d) \
+    X(scale_parameter) \
+    X(relative_step) \
+    X(warmup_init) \
+    X(nesterov) \
+    X(match_rms) \
+    X(adamw)
 /* clang-format on */
 
 LST_API void lst_hyper_default(lst_rule rule, lst_hyper *out);

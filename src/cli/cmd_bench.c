@@ -144,7 +144,7 @@ static int run(const cli_args *args)
 const cli_command cli_command_bench = {
     .name = "bench",
     .summary = "time the optimizers on this machine, beside what its memory gives",
-    .positionals = "",
+    .positionals = "[options]",
     .examples = "  leanstep bench                        64 Mi parameters, all recipes, every thread\n"
                 "  leanstep bench --size 1Mi --threads 1 --recipes \"adamw f32,sgd f32\"\n",
     .text = "Takes memory for one tensor at a time: up to 32 bytes a parameter (2 GiB at 64 Mi).\n",

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The 8-bit state and split24 in AVX2's own words, for isa_avx2.c and isa_avx512.c (after body.h): what an 8-bit step spends most of
- * its time in. The compiler's vectors of the same loops take twice as long: it computes each rounding twice, compares without a
- * sign, and leaves the group's maximum to scalar code. Whole groups of 32 are done here, in the meaning of numeric/q8.h and
- * split24.h; what is left over goes to the plain body. Four vectors of eight hold a group: v[i] is elements 8i to 8i+7.
+ * The 8-bit state and split24 in AVX2's own words, for isa_avx2.c and isa_avx512.c (after body.h): what an 8-bit step
+ * spends most of its time in. The compiler's vectors of the same loops take twice as long: it computes each rounding
+ * twice, compares without a sign, and leaves the group's maximum to scalar code. Whole groups of 32 are done here, in
+ * the meaning of numeric/q8.h and split24.h; what is left over goes to the plain body. Four vectors of eight hold a
+ * group: v[i] is elements 8i to 8i+7.
  */
 #ifndef LST_KERNELS_BLOCKS_AVX2_H
 #define LST_KERNELS_BLOCKS_AVX2_H
 
+#if defined(LST__AVX2_WORDS) /* set by the files that name the target: alone this header is empty */
 #include <immintrin.h>
 
 #include "kernels/body_blocks.h"
@@ -68,8 +70,8 @@ BODY_INLINE uint32_t first_lane(__m256i x)
     return (uint32_t)_mm_cvtsi128_si32(_mm256_castsi256_si128(x));
 }
 
-/* The largest numbers, infinities and NaN need care that others do not: a group that holds one goes the plain way. For the
- * rest a rounding is one addition, because what it leaves below the kept bits is shifted out. */
+/* The largest numbers, infinities and NaN need care that others do not: a group that holds one goes the plain way. For
+ * the rest a rounding is one addition, because what it leaves below the kept bits is shifted out. */
 BODY_INLINE void q8_encode_lanes(const float *in, uint8_t *codes, uint8_t *base, lst__rounding_key key, uint32_t first,
                                  const int is_signed)
 {
@@ -220,4 +222,5 @@ static void fill_blocks_avx2(lst__kernels *k)
     k->split24_to_f32 = split24_to_f32_avx2;
 }
 
+#endif
 #endif

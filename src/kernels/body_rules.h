@@ -12,8 +12,8 @@
 #define LST__ALWAYS_INLINE static inline
 #endif
 
-/* No rule: the same streams as AdamW's (four arrays read, three written) with as little arithmetic as can be, to measure
- * what the memory gives. */
+/* No rule: the same streams as AdamW's (four arrays read, three written) with as little arithmetic as can be, to
+ * measure what the memory gives. */
 static void rule_stream(const lst__rule_args *a)
 {
     float *restrict w = a->w;
@@ -160,9 +160,9 @@ static void rule_lion(const lst__rule_args *a)
     }
 }
 
-/* g = sign*g + l2*w; v = beta2*v + ((1-beta2)*g)*g (beta2 is alpha here); centered: e = e + (1-beta2)*(g - e), d = sqrt(v - e*e),
- * else d = sqrt(v); u = g / (d + eps); with momentum b = keep*b + u, u = b; w = w + rate*u. v - e*e cannot be negative but
- * by rounding: 0 then. State: v, e where centered, b where there is momentum. */
+/* g = sign*g + l2*w; v = beta2*v + ((1-beta2)*g)*g (beta2 is alpha here); centered: e = e + (1-beta2)*(g - e), d =
+ * sqrt(v - e*e), else d = sqrt(v); u = g / (d + eps); with momentum b = keep*b + u, u = b; w = w + rate*u. v - e*e
+ * cannot be negative but by rounding: 0 then. State: v, e where centered, b where there is momentum. */
 LST__ALWAYS_INLINE void rmsprop_body(const lst__rule_args *a, const int centered, const int momentum, const int decays)
 {
     const float sign = a->k[LST__K_SIGN], l2 = a->k[LST__K_L2], rate = a->k[LST__K_RATE], keep = a->k[LST__K_KEEP];
@@ -207,8 +207,8 @@ LST__RMSPROP(rmsprop_centered, 1, 0)
 LST__RMSPROP(rmsprop_centered_momentum, 1, 1)
 #undef LST__RMSPROP
 
-/* b = keep*b + (trust*(g + l2*w))*unit*unit; w = w - b. In steps, because the trust ratio of tiny weights under huge gradients
- * is below float32's range while its product with the gradient is not. */
+/* b = keep*b + (trust*(g + l2*w))*unit*unit; w = w - b. In steps, because the trust ratio of tiny weights under huge
+ * gradients is below float32's range while its product with the gradient is not. */
 static void rule_lars(const lst__rule_args *a)
 {
     const float l2 = a->k[LST__K_L2], keep = a->k[LST__K_KEEP];
@@ -268,8 +268,8 @@ static void rule_lamb(const lst__rule_args *a)
     }
 }
 
-/* y is the weight: v = beta2*v + ((1-beta2)*g)*g; u = g / (sqrt(v)*unbias2 + eps) + l2*y; y = y + average*(z - y) + rate_y*u;
- * z = z + rate*u. The first time z is y. State: v, z. */
+/* y is the weight: v = beta2*v + ((1-beta2)*g)*g; u = g / (sqrt(v)*unbias2 + eps) + l2*y; y = y + average*(z - y) +
+ * rate_y*u; z = z + rate*u. The first time z is y. State: v, z. */
 LST__ALWAYS_INLINE void schedule_free_body(const lst__rule_args *a, const int begins)
 {
     const float l2 = a->k[LST__K_L2], rate = a->k[LST__K_RATE], rate_y = a->k[LST__K_RATE_Y];

@@ -13,6 +13,7 @@
 
 #include "kernels/body.h"
 
+#define LST__AVX2_WORDS
 #include "kernels/blocks_avx2.h"
 
 void lst__kernels_fill_avx2(lst__kernels *k)

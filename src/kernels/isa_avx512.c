@@ -14,6 +14,7 @@
 
 #include "kernels/body.h"
 
+#define LST__AVX2_WORDS
 #include "kernels/blocks_avx2.h"
 
 void lst__kernels_fill_avx512(lst__kernels *k)

@@ -45,16 +45,16 @@ enum lst__rule_loop_id {
 
 /* Scalars of a step, by place in k[]. Every loop reads those it is documented with. */
 enum lst__rule_scalar {
-    LST__K_SIGN,   /* 1, or -1 to maximize: multiplies the gradient */
-    LST__K_L2,     /* weight decay added to the gradient */
-    LST__K_RATE,   /* what the direction is multiplied by before it is added: -lr, or -lr / (1 - beta1^t) */
-    LST__K_DECAY,  /* what the weight is multiplied by first: 1 - lr * weight_decay */
-    LST__K_KEEP,   /* what the old buffer is multiplied by: momentum; lion, lamb: beta1; rmsprop: its momentum */
-    LST__K_TAKE,   /* what the gradient is multiplied by: 1 - dampening; lion, lamb: 1 - beta1 */
-    LST__K_BETA1C, /* 1 - beta1, or for a _late loop beta1 */
-    LST__K_BETA2,  /* beta2 */
-    LST__K_BETA2C, /* 1 - beta2 */
-    LST__K_UNBIAS2, /* 1 / sqrt(1 - beta2^t): a product, where a division of each element by the root would cost a third of the time */
+    LST__K_SIGN,    /* 1, or -1 to maximize: multiplies the gradient */
+    LST__K_L2,      /* weight decay added to the gradient */
+    LST__K_RATE,    /* what the direction is multiplied by before it is added: -lr, or -lr / (1 - beta1^t) */
+    LST__K_DECAY,   /* what the weight is multiplied by first: 1 - lr * weight_decay */
+    LST__K_KEEP,    /* what the old buffer is multiplied by: momentum; lion, lamb: beta1; rmsprop: its momentum */
+    LST__K_TAKE,    /* what the gradient is multiplied by: 1 - dampening; lion, lamb: 1 - beta1 */
+    LST__K_BETA1C,  /* 1 - beta1, or for a _late loop beta1 */
+    LST__K_BETA2,   /* beta2 */
+    LST__K_BETA2C,  /* 1 - beta2 */
+    LST__K_UNBIAS2, /* 1 / sqrt(1 - beta2^t): to divide each element by the root would cost a third of the time */
     LST__K_EPS,
     LST__K_INVERSE_BC1, /* 1 / (1 - beta1^t) */
     LST__K_TRUST,       /* lars: the rate is LST__K_TRUST * LST__K_TRUST_UNIT^2, which does not underflow */

@@ -8,7 +8,8 @@
  *     p = p - lr/(1 - beta1^t) * m / (sqrt(w)/sqrt(1 - beta2^t) + eps)
  *
  * t counts the tensor's own gradients. 1 - beta and beta^t are computed in double and cast once: in float32,
- * 1 - 0.999 is off by 1.3e-5 and 1 - 0.9999 by 1.7e-4. Where the denominator is 0 (eps 0, no gradient ever) the update is 0.
+ * 1 - 0.999 is off by 1.3e-5 and 1 - 0.9999 by 1.7e-4. Where the denominator is 0 (eps 0, no gradient ever) the update
+ * is 0.
  */
 #include "optim/adam.h"
 

@@ -7,8 +7,9 @@
  *     v_b = beta2*v_b + (1 - beta2)*mean of g*g over block b
  *     p = p - lr/(1 - beta1^t) * m / (sqrt(v_b)/sqrt(1 - beta2^t) + eps)
  *
- * A block is lst_tensor.moment_block consecutive values: an output row of a matrix, an attention head of q or k, a whole vector;
- * or a column of a matrix that is stored [in, out]. Where a block is one value this is AdamW, bit for bit.
+ * A block is lst_tensor.moment_block consecutive values: an output row of a matrix, an attention head of q or k, a
+ * whole vector; or a column of a matrix that is stored [in, out]. Where a block is one value this is AdamW, bit for
+ * bit.
  */
 #include "optim/pass.h"
 

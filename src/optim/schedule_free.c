@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Schedule-free AdamW (Defazio et al. 2024; schedulefree.AdamWScheduleFree). The weights y that the model holds are those the
- * gradient is taken at; z is the base sequence, starting as y; x, the average, is what to evaluate and publish:
+ * Schedule-free AdamW (Defazio et al. 2024; schedulefree.AdamWScheduleFree). The weights y that the model holds are
+ * those the gradient is taken at; z is the base sequence, starting as y; x, the average, is what to evaluate and
+ * publish:
  *
  *     lr_k = lr*min(1, k/warmup_steps)            lr_max = the largest lr_k so far
  *     weight = k^r * lr_max^weight_lr_power       weight_sum = weight_sum + weight;  c = weight/weight_sum
@@ -9,7 +10,8 @@
  *     y = (1 - c)*y + c*z - lr_k*(1 - beta1*(1 - c))*u
  *     z = z - lr_k*u                              x = y + (1 - 1/beta1)*(z - y)
  *
- * lr_max and weight_sum are two doubles of the slot "averaging" (four 32-bit words): they must survive a checkpoint exactly.
+ * lr_max and weight_sum are two doubles of the slot "averaging" (four 32-bit words): they must survive a checkpoint
+ * exactly.
  */
 #include "optim/schedule_free.h"
 

@@ -114,8 +114,8 @@ static lst_status add_slot(lst_slot *out, size_t *n_slots, lst_bucket bucket, ls
     return LST_OK;
 }
 
-/* The codec of a slot: f32 where the rule, the tensor or its size asks for it, else that of the options, in its form for
- * numbers of at least 0 where the slot holds such. */
+/* The codec of a slot: f32 where the rule, the tensor or its size asks for it, else that of the options, in its form
+ * for numbers of at least 0 where the slot holds such. */
 static lst_codec slot_codec(const lst_optim_options *options, const lst_tensor *tensor, const lst__slot_spec *spec)
 {
     if (spec->always_f32 || tensor->f32_state || lst__tensor_n(tensor) < LST_SMALL_TENSOR)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules x codecs is a table: every pair either runs, the same for any number of threads and after a resume, or is refused
- * by name. And what few bits must not break: zero gradients, small updates, decay, small tensors.
+ * Rules x codecs is a table: every pair either runs, the same for any number of threads and after a resume, or is
+ * refused by name. And what few bits must not break: zero gradients, small updates, decay, small tensors.
  */
 #include "optim/fixture.h"
 
@@ -310,8 +310,8 @@ static double moved_share(lst_weight_form form, double lr, double decay, float g
     return got / want;
 }
 
-/* What users of other tools report: bf16 weights that stop at a rate of 6e-7; decay that is rounded away. Not in a form that
- * has a story for small updates; bf16-nearest, asked for by name, does show it. */
+/* What users of other tools report: bf16 weights that stop at a rate of 6e-7; decay that is rounded away. Not in a form
+ * that has a story for small updates; bf16-nearest, asked for by name, does show it. */
 static void small_updates_arrive(void **state)
 {
     (void)state;
