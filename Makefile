@@ -4,6 +4,7 @@
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
 BUILD := build
+MAKEFLAGS += --no-print-directory
 TEXT ?=
 
 .PHONY: all deps configure tests bench test test-long test-interop demo install uninstall format lint clean help
