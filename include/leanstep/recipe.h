@@ -42,8 +42,9 @@ typedef struct lst_recipe {
     lst_rule rule;
     lst_hyper hyper; /* of the group that decays; norms and biases have weight_decay 0 */
     lst_weight_form weights;
-    lst_codec grads; /* how kept gradients are stored; released ones are always float32 */
-    lst_codec state;
+    lst_codec grads;     /* how kept gradients are stored; released ones are always float32 */
+    lst_codec state;     /* of the moments; tensors of fewer than LST_SMALL_TENSOR values keep theirs in f32 */
+    bool f32_embeddings; /* embeddings and head keep their moments in f32 too */
     lst_act_policy activations;
     lst_grad_mode grad_mode;
     double clip_norm;    /* 0: no clipping. Only with LST_GRAD_KEEP */
@@ -63,8 +64,8 @@ LST_API void lst_recipe_default(lst_recipe *out);
 #define LST_RECIPE_GROUPS 3
 LST_API size_t lst_recipe_groups(const lst_recipe *recipe, lst_hyper out[LST_RECIPE_GROUPS]);
 /* The tensor with its group and, for adam-mini, the block that shares a second moment. The name stays tensor's own. */
-LST_API void lst_recipe_tensor(const lst_recipe *recipe, const lst_arch *arch,
-                               const lst_arch_tensor *tensor, lst_tensor *out);
+LST_API void lst_recipe_tensor(const lst_recipe *recipe, const lst_arch *arch, const lst_arch_tensor *tensor,
+                               lst_tensor *out);
 /* Refuses contradictions and options without effect, by name, with the choices there are. */
 LST_API LST_MUST_USE lst_status lst_recipe_check(const lst_recipe *recipe, const lst_arch *arch, lst_error *err);
 

@@ -8,12 +8,13 @@
 #include "cli/args.h"
 
 /* In the order of `leanstep --help`. */
-#define CLI_COMMAND_LIST(X) \
-    X(plan)                 \
-    X(train)                \
-    X(resume)               \
-    X(generate)             \
-    X(measure)              \
+#define CLI_COMMAND_LIST(X)                                                                                            \
+    X(plan)                                                                                                            \
+    X(train)                                                                                                           \
+    X(resume)                                                                                                          \
+    X(generate)                                                                                                        \
+    X(measure)                                                                                                         \
+    X(compare)                                                                                                         \
     X(bench)
 
 #define CLI_X(name) extern const cli_command cli_command_##name;

@@ -3,7 +3,7 @@
 
 #include "cli/print.h"
 
-#define MAX_LEVERS 16
+#define MAX_LEVERS 24
 
 lst_status cli_print_levers(FILE *out, const lst_plan *plan, lst_error *err)
 {

@@ -20,6 +20,8 @@ static void print_recipe(FILE *out, const lst_plan *plan)
     fprintf(out, "%s parameters, %s, weights %s, gradients %s",
             cli_print_integer(integer, sizeof integer, plan->n_params), lst_rule_name(r->rule),
             lst_weight_form_name(r->weights), r->grad_mode == LST_GRAD_KEEP ? lst_codec_name(r->grads) : "released");
+    if (r->state != LST_CODEC_F32)
+        fprintf(out, ", moments %s", lst_codec_name(r->state));
     if (plan->has_arch)
         fprintf(out, ", %zu x %zu tokens x %zu a step", r->batch, r->seq, r->accumulation);
     fprintf(out, "\n\n");
@@ -31,6 +33,57 @@ static void print_share(FILE *out, const lst_plan *plan)
     if (plan->fixed_bytes)
         fprintf(out, "\n%.4g of %.4g bytes a parameter that no batch size changes are optimizer state.\n",
                 (double)plan->optimizer_state_bytes / n, (double)plan->fixed_bytes / n);
+}
+
+/* Tensors whose moments stay float32 whatever the recipe says. */
+typedef struct exceptions {
+    size_t n_small, n_embeddings;
+    uint64_t small_elems, embedding_elems;
+} exceptions;
+
+static exceptions count_exceptions(const lst_plan *plan)
+{
+    exceptions e = {0};
+    for (size_t i = 0; plan->recipe.state != LST_CODEC_F32 && plan->has_arch && i < lst_arch_tensor_count(&plan->arch);
+         i++) {
+        lst_arch_tensor tensor;
+        lst_tensor described;
+        lst_arch_tensor_at(&plan->arch, i, &tensor);
+        lst_recipe_tensor(&plan->recipe, &plan->arch, &tensor, &described);
+        if (tensor.n_elems < LST_SMALL_TENSOR) {
+            e.n_small++;
+            e.small_elems += tensor.n_elems;
+        } else if (described.f32_state) {
+            e.n_embeddings++;
+            e.embedding_elems += tensor.n_elems;
+        }
+    }
+    return e;
+}
+
+static void print_exceptions(FILE *out, const lst_plan *plan)
+{
+    const exceptions e = count_exceptions(plan);
+    char number[32];
+    if (e.n_small)
+        fprintf(out, "%zu tensor%s of fewer than 4,096 values keep%s float32 moments: %s values in all.\n", e.n_small,
+                e.n_small == 1 ? "" : "s", e.n_small == 1 ? "s" : "",
+                cli_print_integer(number, sizeof number, e.small_elems));
+    if (e.n_embeddings)
+        fprintf(out, "%zu embedding%s keep%s float32 moments, as asked: %s values in all.\n", e.n_embeddings,
+                e.n_embeddings == 1 ? "" : "s", e.n_embeddings == 1 ? "s" : "",
+                cli_print_integer(number, sizeof number, e.embedding_elems));
+}
+
+static void print_warning(FILE *out, const lst_plan *plan)
+{
+    const double lr = plan->recipe.hyper.lr;
+    if (plan->recipe.weights == LST_WEIGHT_BF16_NEAREST)
+        fprintf(out,
+                "Warning: bf16-nearest deletes every update smaller than 1/512 of its weight, and some up to 1/256. A "
+                "step of %g\n(the rate; Adam's steps are about as large) moves no weight beyond %.3g. split24, bf16-sr "
+                "and split32 lose none.\n",
+                lr, 512 * lr);
 }
 
 void cli_print_plan(FILE *out, const lst_plan *plan)
@@ -53,6 +106,8 @@ void cli_print_plan(FILE *out, const lst_plan *plan)
     print_row(out, "peak", plan->peak_bytes, plan->n_params, plan->has_arch ? phase : "");
     print_row(out, "arena", plan->arena_bytes, plan->n_params, "reserved once: the peak, aligned and packed");
     print_share(out, plan);
+    print_exceptions(out, plan);
+    print_warning(out, plan);
     if (plan->has_arch)
         fprintf(out,
                 "The peak comes in the phase \"%s\"; a bucket's row is the most it holds at any time (%s bytes saved "
@@ -109,6 +164,7 @@ static json_t *json_recipe(const lst_plan *plan)
                           r->clip_norm, "loss_scale", (int)r->loss_scale);
     if (!o || !plan->has_arch)
         return o;
+    json_object_set_new(o, "float32_embeddings", json_boolean(r->f32_embeddings));
     json_object_set_new(o, "activations", json_string(policies[r->activations]));
     json_object_set_new(o, "batch", json_bytes(r->batch));
     json_object_set_new(o, "seq", json_bytes(r->seq));
@@ -150,6 +206,9 @@ json_t *cli_plan_json(const lst_plan *plan, const char *model, const cli_assumed
     json_object_set_new(o, "bytes_per_param", json_real((double)plan->fixed_bytes / (double)plan->n_params));
     json_object_set_new(o, "optimizer_state_bytes_per_param",
                         json_real((double)plan->optimizer_state_bytes / (double)plan->n_params));
+    const exceptions e = count_exceptions(plan);
+    json_object_set_new(o, "float32_state_tensors", json_bytes(e.n_small + e.n_embeddings));
+    json_object_set_new(o, "float32_state_values", json_bytes(e.small_elems + e.embedding_elems));
     json_object_set_new(o, "limit_bytes", json_bytes(limit_bytes));
     json_object_set_new(o, "limit_from", json_string(limit_from));
     json_object_set_new(o, "fits", json_boolean(plan->arena_bytes <= limit_bytes));

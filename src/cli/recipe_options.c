@@ -25,6 +25,10 @@ static const struct {
                   {"bf16", LST_WEIGHT_BF16_MASTER, LST_CODEC_BF16},
                   {"fp16", LST_WEIGHT_F16_MASTER, LST_CODEC_F16}};
 
+/* What optimizer state is kept in, in the order of the option's choices. */
+static const lst_codec state_codecs[] = {LST_CODEC_F32, LST_CODEC_Q8, LST_CODEC_Q4, LST_CODEC_Q8_DYNAMIC,
+                                         LST_CODEC_Q8_DYNAMIC_2048};
+
 static const lst_codec grad_codecs[] = {LST_CODEC_F32, LST_CODEC_BF16, LST_CODEC_F16};
 
 const cli_option cli_recipe_options[] = {
@@ -32,6 +36,9 @@ const cli_option cli_recipe_options[] = {
     {"precision", CLI_CHOICE, "fp32|bf16|fp16", NULL,
      "short for --weights f32, bf16+master, f16+master and gradients to match [fp32]"},
     {"weights", CLI_CHOICE, form_names, NULL, "how weights are kept [as --precision says]"},
+    {"state", CLI_CHOICE, "f32|q8|q4|q8-dynamic|q8-dynamic-2048", NULL,
+     "how moments are kept; those of tensors of fewer than 4,096 values stay f32 [f32]"},
+    {"state-embeddings", CLI_CHOICE, "f32", NULL, "embeddings and head keep f32 moments too [as --state]"},
     {"grads", CLI_CHOICE, mode_names, NULL, "keep all gradients until the step, or release them layer by layer [keep]"},
     {"grad-dtype", CLI_CHOICE, "f32|bf16|f16", NULL, "how kept gradients are stored [as the weights]"},
     {"activations", CLI_CHOICE, policy_names, NULL,
@@ -84,6 +91,11 @@ static lst_status read_codecs(const cli_args *args, lst_recipe *r, cli_assumed *
         r->weights = precisions[cli_choice(args, "precision")].weights;
     else
         assume(assumed, "--precision fp32 (weights and gradients in float32)");
+    if (cli_given(args, "state"))
+        r->state = state_codecs[cli_choice(args, "state")];
+    else if (r->rule != LST_RULE_SGD)
+        assume(assumed, "--state f32");
+    r->f32_embeddings = cli_given(args, "state-embeddings");
     if (cli_given(args, "grads"))
         r->grad_mode = (lst_grad_mode)cli_choice(args, "grads");
     else
@@ -243,6 +255,10 @@ void cli_recipe_line(const lst_recipe *r, const lst_arch *arch, char *out, size_
         append(out, n, " --optimizer %s", lst_rule_name(r->rule));
     if (r->weights != LST_WEIGHT_F32)
         append(out, n, " --weights %s", lst_weight_form_name(r->weights));
+    if (r->state != LST_CODEC_F32)
+        append(out, n, " --state %s", lst_codec_name(r->state));
+    if (r->f32_embeddings)
+        append(out, n, " --state-embeddings f32");
     if (!kept)
         append(out, n, " --grads release");
     else if (r->grads != lst_weight_form_codec(r->weights))

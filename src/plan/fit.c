@@ -68,6 +68,35 @@ static bool pull_bf16_gradients(lst_recipe *r)
     return pulled;
 }
 
+/* Moments in q8 or q4, where the rule has moments that go with it. */
+static bool pull_state(lst_recipe *r, lst_codec state)
+{
+    lst_recipe pulled = *r;
+    pulled.state = state;
+    if (r->state == state || r->state == LST_CODEC_Q4 || lst_recipe_check(&pulled, NULL, NULL) != LST_OK)
+        return false;
+    *r = pulled;
+    return true;
+}
+
+static bool pull_q8(lst_recipe *r)
+{
+    return pull_state(r, LST_CODEC_Q8);
+}
+
+static bool pull_q4(lst_recipe *r)
+{
+    return pull_state(r, LST_CODEC_Q4);
+}
+
+static bool pull_split24(lst_recipe *r)
+{
+    bool pulled = r->weights == LST_WEIGHT_BF16_MASTER || r->weights == LST_WEIGHT_SPLIT32;
+    if (pulled)
+        r->weights = LST_WEIGHT_SPLIT24;
+    return pulled;
+}
+
 static bool pull_accumulation(lst_recipe *r)
 {
     bool pulled = r->accumulation > 1;
@@ -100,6 +129,10 @@ static bool change_rule(lst_recipe *r, lst_rule rule)
     fresh.maximize = r->hyper.maximize;
     r->rule = rule;
     r->hyper = fresh;
+    if (rule == LST_RULE_SGD) { /* has none */
+        r->state = LST_CODEC_F32;
+        r->f32_embeddings = false;
+    }
     return true;
 }
 
@@ -136,6 +169,11 @@ static const lever_row rows[] = {
     {pull_release, "release gradients layer by layer", "no clipping of the global gradient norm, no loss scaling", true,
      false},
     {pull_bf16_gradients, "keep gradients in bf16", "each gradient is rounded once to 8 significant bits", true, false},
+    {pull_q8, "keep moments in 8 bits", "moments are rounded stochastically; `leanstep compare` shows what that costs",
+     true, false},
+    {pull_split24, "keep weights and master in 24 bits together",
+     "the master has 16 significant bits and is rounded stochastically", true, false},
+    {pull_q4, "keep moments in 4 bits", "coarser moments: `leanstep compare` shows what that costs", false, false},
     {pull_accumulation, "half the micro-batches a step", "half the tokens a step: noisier gradients", true, true},
     {pull_batch, "half the sequences a micro-batch", "half the tokens a step: noisier gradients", true, true},
     {pull_sequence, "half the sequence", "the model sees half as far back, and half the tokens a step", true, true},
@@ -170,6 +208,8 @@ static void describe(const lst_recipe *before, const lst_recipe *after, char *ou
         snprintf(out, n, before->clip_norm > 0 ? "--grads release --clip 0" : "--grads release");
     else if (after->rule != before->rule)
         snprintf(out, n, "--optimizer %s", lst_rule_name(after->rule));
+    else if (after->state != before->state)
+        snprintf(out, n, "--state %s", lst_codec_name(after->state));
     else if (after->weights != before->weights)
         snprintf(out, n, "--weights %s", lst_weight_form_name(after->weights));
     else if (after->grads != before->grads)

@@ -46,4 +46,5 @@ void lst_recipe_tensor(const lst_recipe *recipe, const lst_arch *arch, const lst
         out->group = 2;
     if (recipe->rule == LST_RULE_ADAM_MINI)
         out->moment_block = moment_block(arch, tensor);
+    out->f32_state = recipe->f32_embeddings && is_embedding(tensor->role);
 }

@@ -53,9 +53,10 @@ static lst_status check_codecs(const lst_recipe *r, lst_error *err)
     if (r->grads != LST_CODEC_F32 && r->grads != LST_CODEC_BF16 && r->grads != LST_CODEC_F16)
         return lst__fail(err, LST_ERR_ARGUMENT, "gradients cannot be stored as %s; there are f32, bf16 and f16",
                          lst_codec_name(r->grads));
-    if (r->state != LST_CODEC_F32)
-        return lst__fail(err, LST_ERR_ARGUMENT, "optimizer state cannot be stored as %s; there is f32",
-                         lst_codec_name(r->state));
+    if (r->f32_embeddings && r->state == LST_CODEC_F32)
+        return lst__fail(err, LST_ERR_ARGUMENT,
+                         "--state-embeddings f32 has no effect with --state f32: all moments are float32 already. "
+                         "Choose --state q8 (or another), or leave it out");
     if (r->loss_scale && r->grads != LST_CODEC_F16)
         return lst__fail(
             err, LST_ERR_ARGUMENT,
@@ -104,7 +105,16 @@ static lst_status check_optimizer(const lst_recipe *r, lst_error *err)
     const lst_tensor tensor = {.name = "any", .n_dims = 1, .dims = {1}};
     lst_slot slots[LST_MAX_SLOTS];
     size_t n_slots;
-    return lst_optim_slots(&options, &tensor, slots, &n_slots, err);
+    lst_optim_options as_f32 = options;
+    as_f32.state = LST_CODEC_F32;
+    lst_error why = {.message = ""};
+    lst_status status = lst_optim_slots(&options, &tensor, slots, &n_slots, &why);
+    if (status == LST_OK)
+        return LST_OK;
+    if (r->state != LST_CODEC_F32 && lst_optim_slots(&as_f32, &tensor, slots, &n_slots, NULL) == LST_OK)
+        return lst__fail(err, LST_ERR_ARGUMENT, "--state %s with --optimizer %s: %.300s", lst_codec_name(r->state),
+                         lst_rule_name(r->rule), why.message);
+    return lst__fail(err, status, "%s", why.message);
 }
 
 lst_status lst_recipe_check(const lst_recipe *recipe, const lst_arch *arch, lst_error *err)

@@ -110,6 +110,7 @@ static const field fields[] = {
     {"recipe", "grads", FIELD_CHOICE, AT(recipe.grad_mode), LST_N_GRAD_MODES, grad_mode_name},
     {"recipe", "grad_dtype", FIELD_CHOICE, AT(recipe.grads), LST_N_CODECS, codec_name},
     {"recipe", "state_dtype", FIELD_CHOICE, AT(recipe.state), LST_N_CODECS, codec_name},
+    {"recipe", "f32_embeddings", FIELD_BOOL, AT(recipe.f32_embeddings), 0, NULL},
     {"recipe", "activations", FIELD_CHOICE, AT(recipe.activations), LST_N_ACT_POLICIES, activations_name},
     {"recipe", "clip", FIELD_REAL, AT(recipe.clip_norm), 0, NULL},
     {"recipe", "loss_scale", FIELD_BOOL, AT(recipe.loss_scale), 0, NULL},

@@ -70,7 +70,8 @@ static void what_is_not_given_is_listed(void **state)
     gpt2(&arch);
     must("", &arch, &r, &all);
     assert_true(all.n >= 9);
-    must("--optimizer adamw --precision fp32 --grads keep --grad-dtype f32 --activations keep --batch 1 --seq 512 "
+    must("--optimizer adamw --precision fp32 --state f32 --grads keep --grad-dtype f32 --activations keep --batch 1 "
+         "--seq 512 "
          "--accumulation 1 "
          "--loss-chunk 128 --threads 1 --clip 1 --loss-scale none",
          &arch, &r, &none);
@@ -86,6 +87,9 @@ static void lines_give_their_recipes_back(void **state)
                                         "--precision fp16 --loss-scale none --clip 0",
                                         "--weights split32 --grad-dtype f32 --loss-chunk 32 --threads 7",
                                         "--grads release --activations pointwise",
+                                        "--weights split24 --state q8 --state-embeddings f32",
+                                        "--weights bf16-sr --state q4 --grads release",
+                                        "--optimizer lion --state q8-dynamic-2048",
                                         "--optimizer adam --amsgrad --beta2 0.95 --weight-decay 0.25"};
     lst_arch arch;
     gpt2(&arch);
@@ -97,6 +101,7 @@ static void lines_give_their_recipes_back(void **state)
         must(line, &arch, &second, NULL);
         assert_true(first.rule == second.rule && first.weights == second.weights && first.grads == second.grads);
         assert_true(first.activations == second.activations && first.grad_mode == second.grad_mode);
+        assert_true(first.state == second.state && first.f32_embeddings == second.f32_embeddings);
         assert_true(first.clip_norm == second.clip_norm && first.loss_scale == second.loss_scale);
         assert_true(first.batch == second.batch && first.seq == second.seq &&
                     first.accumulation == second.accumulation);
@@ -121,6 +126,11 @@ static void refusals_name_the_option(void **state)
                  {"--loss-scale dynamic", "--loss-scale"},
                  {"--seq 2000", "--seq"},
                  {"--batch 0", "--batch"},
+                 {"--state bf16", "q8-dynamic-2048"},
+                 {"--optimizer sgd --state q8", "--state q8 with --optimizer sgd"},
+                 {"--optimizer adafactor --state q4", "--state q4 with --optimizer adafactor"},
+                 {"--state q8 --amsgrad", "amsgrad"},
+                 {"--state-embeddings f32", "--state-embeddings"},
                  {"--optimizer adamm", "adamw"}};
     lst_arch arch;
     gpt2(&arch);

@@ -103,6 +103,44 @@ static void small_arch(lst_arch *out)
     out->max_positions = 256;
 }
 
+/* Bytes a parameter of the formats in fewer bits: moments 1 + 1/32, 1 + 4/256, 1/2 + 1/16 bytes. */
+static void formats_of_fewer_bits(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t params;
+        lst_weight_form weights;
+        lst_codec codec;
+        lst_grad_mode grads;
+        uint64_t state_bytes, fixed_bytes;
+    } rows[] = {
+        {7000000000, LST_WEIGHT_BF16_MASTER, LST_CODEC_Q8, LST_GRAD_KEEP, 42437500000, 70437500000},
+        {7000000000, LST_WEIGHT_BF16_MASTER, LST_CODEC_Q8_DYNAMIC, LST_GRAD_KEEP, 42218750000, 70218750000},
+        {7000000000, LST_WEIGHT_SPLIT24, LST_CODEC_Q8, LST_GRAD_KEEP, 21437500000, 49437500000},
+        {7000000000, LST_WEIGHT_SPLIT24, LST_CODEC_Q8, LST_GRAD_RELEASE, 21437500000, 35437500000},
+        {7000000000, LST_WEIGHT_SPLIT24, LST_CODEC_Q4, LST_GRAD_RELEASE, 14875000000, 28875000000},
+        {7000000000, LST_WEIGHT_BF16_SR, LST_CODEC_Q4, LST_GRAD_KEEP, 7875000000, 35875000000},
+        {1540000000, LST_WEIGHT_BF16_MASTER, LST_CODEC_F32, LST_GRAD_KEEP, 18480000000, 24640000000},
+        {1540000000, LST_WEIGHT_BF16_MASTER, LST_CODEC_Q8, LST_GRAD_KEEP, 9336250000, 15496250000},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        lst_recipe r;
+        lst_error err = {.message = ""};
+        lst_plan *plan = NULL;
+        lst_recipe_default(&r);
+        r.weights = rows[i].weights;
+        r.state = rows[i].codec;
+        r.grad_mode = rows[i].grads;
+        r.grads = r.grad_mode == LST_GRAD_KEEP ? LST_CODEC_BF16 : LST_CODEC_F32;
+        r.clip_norm = 0;
+        if (lst_plan_create_params(&plan, rows[i].params, &r, &err) != LST_OK)
+            fail_msg("row %zu: %s", i, err.message);
+        assert_int_equal(plan->optimizer_state_bytes, rows[i].state_bytes);
+        assert_int_equal(plan->fixed_bytes, rows[i].fixed_bytes);
+        lst_plan_destroy(plan);
+    }
+}
+
 static void phases_add_up(void **state)
 {
     (void)state;
@@ -339,6 +377,7 @@ int main(void)
                                        cmocka_unit_test(lives_of_released_gradients),
                                        cmocka_unit_test(phase_names),
                                        cmocka_unit_test(more_is_never_less),
+                                       cmocka_unit_test(formats_of_fewer_bits),
                                        cmocka_unit_test(levers_say_what_they_save),
                                        cmocka_unit_test(fit_finds_the_least_harm),
                                        cmocka_unit_test(contradictions_are_refused),
