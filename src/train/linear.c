@@ -2,6 +2,7 @@
 #include "train/linear.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -25,15 +26,21 @@ typedef struct layer {
     size_t out, in;
 } layer;
 
-static lst_status add(layer *l, lst_bucket bucket, lst_buffer_kind kind, int slot, size_t index, const char *name,
-                      lst_codec codec, const size_t dims[2], lst_error *err)
+/* Every buffer lives from load to save: a matrix of dims[0] x dims[1] named by kind, slot and index. */
+static lst_buffer buffer_of(lst_bucket bucket, lst_buffer_kind kind, int slot, size_t index, const size_t dims[2])
 {
-    lst_buffer b = {.bucket = bucket, .kind = kind, .layer = slot, .index = index, .codec = codec, .n_dims = 2};
+    lst_buffer b = {.bucket = bucket, .kind = kind, .layer = slot, .index = index, .codec = LST_CODEC_F32, .n_dims = 2};
     b.dims[0] = dims[0];
     b.dims[1] = dims[1];
     b.first_phase = lst_phase_load();
     b.last_phase = lst_phase_save(0);
-    strcpy(b.name, name);
+    return b;
+}
+
+static lst_status add(layer *l, lst_buffer b, const char *name, lst_codec codec, lst_error *err)
+{
+    snprintf(b.name, sizeof b.name, "%s", name);
+    b.codec = codec;
     return lst__plan_add(l->plan, &b, err);
 }
 
@@ -44,14 +51,16 @@ static lst_status plan_slots(layer *l, lst_error *err)
     lst_status status = lst_optim_slots(&l->options, &l->tensor, slots, &n_slots, err);
     for (size_t s = 0; status == LST_OK && s < n_slots; s++) {
         const size_t dims[2] = {1, slots[s].n_elems};
-        status = add(l, slots[s].bucket, LST_BUFFER_SLOT, (int)s, 0, slots[s].name, slots[s].codec, dims, err);
+        status =
+            add(l, buffer_of(slots[s].bucket, LST_BUFFER_SLOT, (int)s, 0, dims), slots[s].name, slots[s].codec, err);
     }
     size_t scratch = 0;
     if (status == LST_OK)
         status = lst_optim_scratch(&l->options, &l->tensor, &scratch, err);
     if (status == LST_OK && scratch > 0)
-        status = add(l, LST_BUCKET_WORKSPACE, LST_BUFFER_STEP_SCRATCH, -1, 0, "optimizer scratch", LST_CODEC_F32,
-                     (size_t[2]){1, (scratch + 3) / 4}, err);
+        status =
+            add(l, buffer_of(LST_BUCKET_WORKSPACE, LST_BUFFER_STEP_SCRATCH, -1, 0, (size_t[2]){1, (scratch + 3) / 4}),
+                "optimizer scratch", LST_CODEC_F32, err);
     return status;
 }
 
@@ -64,17 +73,20 @@ static lst_status make_plan(layer *l, const lst_recipe *recipe, lst_error *err)
     if (status != LST_OK)
         return status;
     l->plan->n_params = (uint64_t)l->out * l->in;
-    status = add(l, LST_BUCKET_WEIGHTS, LST_BUFFER_WEIGHT, -1, 0, "weight", codec, matrix, err);
+    status = add(l, buffer_of(LST_BUCKET_WEIGHTS, LST_BUFFER_WEIGHT, -1, 0, matrix), "weight", codec, err);
     if (status == LST_OK)
         status = plan_slots(l, err);
     if (status == LST_OK)
-        status = add(l, LST_BUCKET_GRADIENTS, LST_BUFFER_GRADIENT, -1, 0, "gradient", LST_CODEC_F32, matrix, err);
+        status =
+            add(l, buffer_of(LST_BUCKET_GRADIENTS, LST_BUFFER_GRADIENT, -1, 0, matrix), "gradient", LST_CODEC_F32, err);
     if (status == LST_OK)
-        status = add(l, LST_BUCKET_ACTIVATIONS, LST_BUFFER_ACT, 0, LINEAR_X, "input", LST_CODEC_F32, x, err);
+        status = add(l, buffer_of(LST_BUCKET_ACTIVATIONS, LST_BUFFER_ACT, 0, LINEAR_X, x), "input", LST_CODEC_F32, err);
     if (status == LST_OK)
-        status = add(l, LST_BUCKET_ACTIVATIONS, LST_BUFFER_ACT, 0, LINEAR_Y, "output", LST_CODEC_F32, y, err);
+        status =
+            add(l, buffer_of(LST_BUCKET_ACTIVATIONS, LST_BUFFER_ACT, 0, LINEAR_Y, y), "output", LST_CODEC_F32, err);
     if (status == LST_OK && codec != LST_CODEC_F32)
-        status = add(l, LST_BUCKET_WORKSPACE, LST_BUFFER_SCRATCH, -1, 0, "worker scratch", LST_CODEC_F32, scratch, err);
+        status = add(l, buffer_of(LST_BUCKET_WORKSPACE, LST_BUFFER_SCRATCH, -1, 0, scratch), "worker scratch",
+                     LST_CODEC_F32, err);
     return status == LST_OK ? lst__plan_finish(l->plan, err) : status;
 }
 

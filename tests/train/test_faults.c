@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every allocation of a run fails once: each time a message, nothing leaked (under the address sanitizer), and no folder
- * that looks like a run without being one.
+ * Every allocation of a run fails once: each time a message, nothing leaked (under the address sanitizer), and no
+ * folder that looks like a run without being one.
  */
 #include "train/fixture.h"
 
