@@ -12,6 +12,7 @@
 
 #include "base/random.h"
 #include "store/codec.h"
+#include "store/draws.h"
 
 enum { N = 5000, MOST_BYTES = 4 * N + 4096 };
 
@@ -176,6 +177,18 @@ static void a_rounding_context_is_part_of_the_result_only_where_it_is_read(void 
     }
 }
 
+/* A run over the 2^32nd element of a tensor changes keys there. */
+static void draws_go_on_beyond_32_bits_of_index(void **state)
+{
+    (void)state;
+    const size_t edge = (size_t)1 << 32;
+    const lst__draws before = lst__draws_of(&rounding, edge - 32, 96), after = lst__draws_of(&rounding, edge, 64);
+    assert_true(before.n == 32 && before.first == 0xffffffe0u && after.n == 64 && after.first == 0);
+    assert_true(before.key.a != after.key.a && before.key.b != after.key.b);
+    const lst__draws none = lst__draws_of(NULL, 0, 5), zero = lst__draws_of(&(lst__rounding){0}, 0, 5);
+    assert_true(none.n == 5 && none.key.a == zero.key.a && none.key.b == zero.key.b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +198,7 @@ int main(void)
         cmocka_unit_test(every_codec_has_a_name_of_its_own),
         cmocka_unit_test(runs_may_be_cut_at_any_block),
         cmocka_unit_test(coding_what_was_decoded_changes_nothing),
+        cmocka_unit_test(draws_go_on_beyond_32_bits_of_index),
         cmocka_unit_test(a_rounding_context_is_part_of_the_result_only_where_it_is_read),
     };
     return cmocka_run_group_tests_name("codec", tests, NULL, NULL);

@@ -2,6 +2,7 @@
  *
  * Weight forms: what the model sees, what the optimizer sees, and that the two never drift apart.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,6 +48,8 @@ static void names_and_parts(void **state)
     assert_int_equal(lst_weight_form_master(LST_WEIGHT_BF16_MASTER), LST_CODEC_F32);
     assert_int_equal(lst_weight_form_master(LST_WEIGHT_SPLIT32), LST_CODEC_LO16);
     assert_int_equal(lst_weight_form_master(LST_WEIGHT_BF16_NEAREST), LST_N_CODECS);
+    assert_int_equal(lst_weight_form_master(LST_WEIGHT_SPLIT24), LST_CODEC_LO8);
+    assert_int_equal(lst_weight_form_master(LST_WEIGHT_BF16_SR), LST_N_CODECS);
 }
 
 static void a_float32_value_survives_where_the_form_has_four_bytes(void **state)
@@ -124,6 +127,46 @@ static void a_master_starts_at_the_visible_weights(void **state)
     }
 }
 
+/* 2,000 updates of 1e-4 from 0.5 on, each less than a tenth of a bf16 step there: mean of the weights afterwards. */
+static double after_small_updates(int form, double update)
+{
+    static float x[N];
+    lst__weights w = weights_of(form);
+    for (size_t i = 0; i < N; i++)
+        x[i] = 0.5f;
+    lst__weights_encode(&w, 0, N, x, &rounding);
+    for (uint64_t step = 1; step <= 2000; step++) {
+        lst__weights_decode(&w, 0, N, x);
+        for (size_t i = 0; i < N; i++)
+            x[i] += (float)update;
+        lst__weights_encode(&w, 0, N, x, &(lst__rounding){.seed = 1, .step = step});
+    }
+    double sum = 0.0;
+    lst__weights_decode(&w, 0, N, x);
+    for (size_t i = 0; i < N; i++)
+        sum += (double)x[i] / N;
+    return sum;
+}
+
+static void small_updates_arrive_except_where_the_name_says_otherwise(void **state)
+{
+    (void)state;
+    static const double updates[] = {1e-4, 6e-7,
+                                     -6e-7}; /* 6e-7: a learning rate at which bf16 weights are seen to stop */
+    for (size_t u = 0; u < 3; u++) {
+        const double want = 0.5 + 2000.0 * updates[u];
+        for (int f = 0; f < LST_N_WEIGHT_FORMS; f++) {
+            const double got = after_small_updates(f, updates[u]);
+            if (f == LST_WEIGHT_BF16_NEAREST)
+                assert_true(fabs(got - 0.5) < 1e-12); /* every one deleted */
+            else if (f == LST_WEIGHT_BF16_SR)         /* a random walk: sqrt(steps * update * unit / N) */
+                assert_true(fabs(got - want) < 5.0 * sqrt(2000.0 * fabs(updates[u]) * 0.0039 / N));
+            else
+                assert_true(fabs(got - want) < 0.02 * 2000.0 * fabs(updates[u]));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +174,7 @@ int main(void)
         cmocka_unit_test(a_float32_value_survives_where_the_form_has_four_bytes),
         cmocka_unit_test(visible_weights_are_the_rounding_of_the_master),
         cmocka_unit_test(runs_of_one_element_give_the_same_bytes),
+        cmocka_unit_test(small_updates_arrive_except_where_the_name_says_otherwise),
         cmocka_unit_test(a_master_starts_at_the_visible_weights),
     };
     return cmocka_run_group_tests_name("weights", tests, NULL, NULL);
