@@ -98,7 +98,8 @@ static void q8u_to_f32(const uint8_t *restrict codes, const uint8_t *restrict ba
     q8_decode_any(codes, bases, out, n, 0);
 }
 
-/* ---- q4: pairs of groups. The codes of the first are the low halves of 16 bytes, those of the second the high halves ---- */
+/* ---- q4: pairs of groups. The codes of the first are the low halves of 16 bytes, those of the second the high
+ * halves ---- */
 
 enum { Q4_PAIR = 2 * LST__Q4_GROUP };
 

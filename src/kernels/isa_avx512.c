@@ -22,8 +22,8 @@ void lst__kernels_fill_avx512(lst__kernels *k)
     const lst__kernels narrower = *k;
     k->name = "avx512";
     fill_all(k);
-    /* One look-up of 16 lanes takes longer than two of 8: 1.19 ns a value against 0.78, decoded 0.60 against 0.37 (Sapphire
-     * Rapids, gcc 12). */
+    /* One look-up of 16 lanes takes longer than two of 8: 1.19 ns a value against 0.78, decoded 0.60 against 0.37
+     * (Sapphire Rapids, gcc 12). */
     k->f32_to_dynamic = narrower.f32_to_dynamic;
     k->dynamic_to_f32 = narrower.dynamic_to_f32;
     fill_blocks_avx2(k);

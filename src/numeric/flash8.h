@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * FlashOptim's 8-bit format, to read what it wrote and to compare with: companding (a softsign for signed numbers, a root for
- * numbers of at least 0) under a float16 scale for 32 values, rounded to nearest.
+ * FlashOptim's 8-bit format, to read what it wrote and to compare with: companding (a softsign for signed numbers, a
+ * root for numbers of at least 0) under a float16 scale for 32 values, rounded to nearest.
  *
  *     signed      a = max(largest |x|, 1e-12);   z = x / a;   code = floor(127 * (2 z / (1 + |z|)) + 1/2)
  *     unsigned    r = sqrt(x), a = max(largest r, 1e-12);     code = floor(255 * (r / a) + 1/2)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Codecs as the tile step sees them: a table of traits, one row a codec. A codec turns the stored bytes of a run of values
- * into float32 and back; what the numbers mean is said in docs/numerics.md.
+ * Codecs as the tile step sees them: a table of traits, one row a codec. A codec turns the stored bytes of a run of
+ * values into float32 and back; what the numbers mean is said in docs/numerics.md.
  *
  * A tensor of n_elems values occupies one buffer of bytes(n_elems). A codec with scales keeps all codes first, then the
  * scales (float32 scales at the next multiple of 4 bytes), so that both stream; that is why every call takes n_elems
@@ -20,8 +20,8 @@
 #include "numeric/rounding.h"
 
 typedef struct lst__codec_traits {
-    /* Values that are coded together (1: none). A run starts at a multiple of it and ends at one, or at n_elems. It is a
-     * power of two, at most LST__MAX_BLOCK: a tile of a multiple of that suits every codec. */
+    /* Values that are coded together (1: none). A run starts at a multiple of it and ends at one, or at n_elems. It
+     * is a power of two, at most LST__MAX_BLOCK: a tile of a multiple of that suits every codec. */
     size_t block;
     /* Bytes of n_elems values, or SIZE_MAX if that does not fit in a size_t. */
     size_t (*bytes)(size_t n_elems);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * FlashOptim's 8-bit format (numeric/flash8.h), for comparison: the buffer holds the codes of the whole tensor, then at the
- * next even byte one float16 scale for each 32 values. Not a fast path.
+ * FlashOptim's 8-bit format (numeric/flash8.h), for comparison: the buffer holds the codes of the whole tensor, then
+ * at the next even byte one float16 scale for each 32 values. Not a fast path.
  */
 #include "store/codec.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Kernels of blocks: every variant gives the bytes of the scalar reference, for hostile groups and for tame ones, at all
- * lengths up to a few blocks, against guard pages; and reads no further than the codes and scales of the run.
+ * Kernels of blocks: every variant gives the bytes of the scalar reference, for hostile groups and for tame ones, at
+ * all lengths up to a few blocks, against guard pages; and reads no further than the codes and scales of the run.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,8 @@ static lst__blocks_decode *decoder(const lst__kernels *k, size_t f)
     return all[f];
 }
 
-/* Hostile numbers in some groups; in others numbers of one size, where single bits of a draw matter; in others zeros. */
+/* Hostile numbers in some groups; in others numbers of one size, where single bits of a draw matter; in others zeros.
+ * */
 static void fill(float *x, size_t n, uint64_t stream)
 {
     for (size_t i = 0; i < n; i++) {

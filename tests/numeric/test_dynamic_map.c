@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The dynamic map and its exact quantiser: every level, every midpoint and its float32 neighbours, and a sweep of all float32
- * numbers from 0 to 1, against the nearest level found by comparing distances in double.
+ * The dynamic map and its exact quantiser: every level, every midpoint and its float32 neighbours, and a sweep of all
+ * float32 numbers from 0 to 1, against the nearest level found by comparing distances in double.
  */
 #include <math.h>
 #include <setjmp.h>

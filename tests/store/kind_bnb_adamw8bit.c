@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * bnb_adamw8bit: ten steps of AdamW on 8-bit state, the rule in float32 as the JSON says it, the state in q8-dynamic.
- * Tolerances of README-optim.md: scales 1e-6 relative; 0.2 % of the codes off by one; weights 2e-6, but 2e-4 where a code once
- * fell on the other side of a midpoint. Our levels are the closed form's, up to 2 units in the last place from the table that
- * made the file, and the gradients repeat every 257 elements, so one value that meets a midpoint counts many times:
- * elements that once came within 2^-20 of one are allowed those differences and not counted in the 0.2 %.
+ * Tolerances of README-optim.md: scales 1e-6 relative; 0.2 % of the codes off by one; weights 2e-6, but 2e-4 where a
+ * code once fell on the other side of a midpoint. Our levels are the closed form's, up to 2 units in the last place
+ * from the table that made the file, and the gradients repeat every 257 elements, so one value that meets a midpoint
+ * counts many times: elements that once came within 2^-20 of one are allowed those differences and not counted in the
+ * 0.2 %.
  */
 #include "store/kinds.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * tables, dynamic_b256, dynamic_b2048: the closed form exactly, bitsandbytes' and torchao's tables within 2 units in the last
- * place; absmax exactly, codes equal to `codes` or `alt`; decoded values exactly under the table that made the file, and within
- * 3 units in the last place under ours.
+ * tables, dynamic_b256, dynamic_b2048: the closed form exactly, bitsandbytes' and torchao's tables within 2 units in
+ * the last place; absmax exactly, codes equal to `codes` or `alt`; decoded values exactly under the table that made
+ * the file, and within 3 units in the last place under ours.
  */
 #include "store/kinds.h"
 
@@ -50,8 +50,8 @@ static bool same_bits(float a, float b)
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* Decoded values of the golden codes: under the file's table with the kernel, as a foreign checkpoint is read, bit for bit; and
- * with the codec, whose levels are those of the closed form. */
+/* Decoded values of the golden codes: under the file's table with the kernel, as a foreign checkpoint is read, bit
+ * for bit; and with the codec, whose levels are those of the closed form. */
 static size_t count_wrong_values(const golden_file *tables, const char *name, lst_codec codec, uint8_t *memory,
                                  const float *scales, const float *want, size_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * flashoptim: codes, scales and decoded values of its two state formats, equal bits. Its weight split is no format of ours
- * (split24 and split32 keep more with as many bits), so that part is not compared.
+ * flashoptim: codes, scales and decoded values of its two state formats, equal bits. Its weight split is no format of
+ * ours (split24 and split32 keep more with as many bits), so that part is not compared.
  */
 #include "store/kinds.h"
 

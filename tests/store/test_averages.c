@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Moving averages that live in a codec: the cases in which second moments of 8-bit optimizers freeze, stick at zero or drift.
- * The native formats must not; that the nearest-rounding formats do is pinned too, so that docs/numerics.md stays true. Each case
- * prints what it measured.
+ * Moving averages that live in a codec: the cases in which second moments of 8-bit optimizers freeze, stick at zero
+ * or drift. The native formats must not; that the nearest-rounding formats do is pinned too, so that docs/numerics.md
+ * stays true. Each case prints what it measured.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Error by decade: values spread evenly (in the logarithm) over one decade below the largest of their block, coded once.
- * Prints the table of docs/numerics.md and holds the native formats to it.
+ * Error by decade: values spread evenly (in the logarithm) over one decade below the largest of their block, coded
+ * once. Prints the table of docs/numerics.md and holds the native formats to it.
  */
 #include <math.h>
 #include <setjmp.h>
