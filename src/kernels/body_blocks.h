@@ -98,8 +98,7 @@ static void q8u_to_f32(const uint8_t *restrict codes, const uint8_t *restrict ba
     q8_decode_any(codes, bases, out, n, 0);
 }
 
-/* ---- q4: pairs of groups. The codes of the first are the low halves of 16 bytes, those of the second the high
- * halves ---- */
+/* ---- q4: pairs of groups. Codes of the first are the low halves of 16 bytes, those of the second the high ---- */
 
 enum { Q4_PAIR = 2 * LST__Q4_GROUP };
 

@@ -39,8 +39,7 @@ static lst__blocks_decode *decoder(const lst__kernels *k, size_t f)
     return all[f];
 }
 
-/* Hostile numbers in some groups; in others numbers of one size, where single bits of a draw matter; in others zeros.
- * */
+/* Hostile numbers in some groups; in others numbers of one size, where single bits of a draw matter; or zeros. */
 static void fill(float *x, size_t n, uint64_t stream)
 {
     for (size_t i = 0; i < n; i++) {

@@ -46,8 +46,7 @@ static void code_group(const format *f, const float *x, size_t n, uint64_t step,
     lst__codec(f->codec)->decode(memory, n, 0, n, out);
 }
 
-/* Every code of every base decodes to itself: levels ascend strictly, and coding a level with any draw gives it back.
- * */
+/* Every code under every base: levels ascend strictly, and coding a level with any draw gives its code back. */
 static void levels_ascend_and_survive(void **state)
 {
     (void)state;
