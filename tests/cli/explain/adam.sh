@@ -1,0 +1,1 @@
+leanstep explain adam
