@@ -101,8 +101,9 @@ LST_API LST_MUST_USE lst_status lst_shape_from_config(const char *json, size_t n
 /* A public model by its name ("gpt2", "Llama-3.1-8B"; case and an "owner/" before it do not matter). */
 LST_API LST_MUST_USE lst_status lst_shape_by_name(const char *name, lst_shape *out, lst_error *err);
 /* What a user has, in order of trust: a folder or file of safetensors (config.json beside it), a GGUF file, a
- * config.json, a name. Only headers are read. A header is counted by name (masks, rotary tables and other buffers are no parameters)
- * and held against the config: LST_ERR_STATE has both numbers and the tensor that explains the difference. */
+ * config.json, a name. Only headers are read. A header is counted by name (masks, rotary tables and other buffers are
+ * no parameters) and held against the config: LST_ERR_STATE has both numbers and the tensor that explains the
+ * difference. */
 LST_API LST_MUST_USE lst_status lst_shape_open(const char *model, lst_shape *out, lst_error *err);
 /* The built-in names; NULL past the end. */
 LST_API const char *lst_shape_builtin(size_t index);

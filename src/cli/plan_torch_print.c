@@ -118,8 +118,8 @@ json_t *cli_torch_json(const lst_torch_run *run, const lst_estimate *e, uint64_t
         json_array_append_new(lines, json_pack("{ss ss ss sI}", "bucket", e->lines[i].bucket, "what", e->lines[i].what,
                                                "formula", e->lines[i].formula, "bytes", (json_int_t)e->lines[i].bytes));
     const uint64_t need = cli_torch_need(run, e);
-    return json_pack("{ss ss ss sI sI so so so so sI sI sI sI sI sI sf sI sb}", "schema", "leanstep.estimate.1", "for", "torch",
-                     "model", run->shape.name, "parameters", (json_int_t)e->params, "trainable",
+    return json_pack("{ss ss ss sI sI so so so so sI sI sI sI sI sI sf sI sb}", "schema", "leanstep.estimate.1", "for",
+                     "torch", "model", run->shape.name, "parameters", (json_int_t)e->params, "trainable",
                      (json_int_t)e->trainable, "buckets", sums, "terms", lines, "first_step", step_json(&e->first),
                      "steady_step", step_json(&e->steady), "sum_bytes", (json_int_t)e->sum_bytes, "peak_bytes",
                      (json_int_t)e->steady.peak, "rounding_bytes", (json_int_t)e->rounding_bytes, "cache_bytes",

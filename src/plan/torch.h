@@ -36,6 +36,8 @@ void lst__torch_keep(lst__kept *kept, const char *what, uint64_t bytes);
 /* torch_layer.c, torch_gpt2.c: what one layer keeps between forward and backward. `first`: no gradient flows into
  * it. */
 void lst__torch_layer(const lst__torch *c, bool first, lst__kept *out);
+/* The part of it that attention and its norm keep. */
+uint64_t lst__torch_attention_kept(const lst__torch *c, bool first);
 void lst__torch_gpt2_layer(const lst__torch *c, bool first, lst__kept *out);
 /* What is kept once, outside the layers. */
 void lst__torch_outside(const lst__torch *c, lst__kept *out);

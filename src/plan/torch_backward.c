@@ -87,12 +87,25 @@ static uint64_t softmax(const lst__torch *c)
            4 * c->t * c->q;
 }
 
+/* The same under adapters: what the MLP kept has gone, gradients are small. In low precision the softmax's bfloat16 copy
+ * has gone too. */
+static uint64_t adapted_softmax(const lst__torch *c, const lst__torch_sums *s, bool first)
+{
+    const bool no_grad = first && !c->run->checkpoint;
+    const uint64_t layer = no_grad ? s->first_layer : s->layer, scores = c->t * c->a * c->T;
+    const uint64_t output = c->run->lora & LST_TARGET_O ? c->compute * c->t * c->q : 0;
+    return lst__torch_attention_kept(c, no_grad) - layer + (c->compute == 2 ? 6 : 8) * scores - output;
+}
+
 static void consider_layers(const lst__torch *c, const lst__torch_sums *s, moment *best)
 {
     for (int last = 0; last < 2; last++) {
         const uint64_t base = at_layer(c, s, last ? c->L : 1);
         consider(best, base + mlp(c, s), last ? "MLP of the last layer" : "MLP of the first layer");
-        if (c->eager && !c->lora && !c->dropout && !s->held)
+        if (c->eager && c->lora)
+            consider(best, base + adapted_softmax(c, s, !last),
+                     last ? "softmax of the last layer" : "softmax of the first layer");
+        else if (c->eager && !c->dropout && !s->held)
             consider(best, base + softmax(c), last ? "softmax of the last layer" : "softmax of the first layer");
     }
 }
@@ -104,11 +117,22 @@ static void consider_end(const lst__torch *c, const lst__torch_sums *s, moment *
     if (c->lora)
         return;
     if (s->held)
-        consider(best, base + s->held + (c->run->shape.tied ? 3 * head : head + stream), "end");
+        consider(best, base + s->held + 8 + (c->run->shape.tied ? 3 * head : head + stream), "end");
     else if (c->run->release_grads)
         consider(best, base + (c->run->shape.tied ? 3 * head : head + stream), "end");
     else
         consider(best, base + s->grads + 8 + (c->run->shape.tied ? 2 * head : stream), "end");
+}
+
+/* The final norm of a float32 Llama: the logits' gradient and the head's input have gone; the norm's weight has its
+ * gradient as a product over all rows, beside the gradients of its output and of the normalised input. */
+static void consider_final_norm(const lst__torch *c, const lst__torch_sums *s, uint64_t after, moment *best)
+{
+    if (c->gpt2 || c->lora || c->compute != 4)
+        return;
+    const uint64_t head = !s->held || c->run->shape.tied ? 4 * c->V * c->h : 0;
+    consider(best, after + 12 * c->t * c->h + head + (s->held ? 0 : 4 * c->h) - 4 * c->t * c->V - 4 * c->t,
+             "final norm");
 }
 
 static void consider_loss(const lst__torch *c, const lst__torch_sums *s, moment *best)
@@ -120,10 +144,15 @@ static void consider_loss(const lst__torch *c, const lst__torch_sums *s, moment 
     switch (c->run->loss) {
     case LST_TORCH_LOSS_UPCAST:
         consider(best, after + 8 * tV, "loss");
+        consider_final_norm(c, s, after, best);
         if (c->compute == 4)
             consider(best, after + stream + head, "head");
-        else
-            consider(best, after - 2 * tV + stream + head + (c->autocast ? head / 2 : 0), "head");
+        else if (c->autocast) { /* the weight's bfloat16 copy goes as its gradient becomes float32 */
+            consider(best, after - 2 * tV + stream + head / 2, "head");
+            consider(best, after - 4 * tV + stream + head, "head");
+        } else {
+            consider(best, after - 2 * tV + stream + head, "head");
+        }
         break;
     case LST_TORCH_LOSS_PLAIN:
         consider(best, after + 2 * c->compute * tV, "loss");

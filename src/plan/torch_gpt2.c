@@ -33,7 +33,8 @@ static void sdpa(const lst__torch *c, lst__kept *out)
         lst__torch_keep(out, "queries, keys, values", 3 * c->compute * c->t * c->h);
         lst__torch_keep(out, "one float a head of attention", 4 * c->t * c->a);
     }
-    if (c->run->use_cache && !c->run->checkpoint) /* the model turns it off under checkpointing */
+    const bool copied = c->dropout && !c->run->gpu && c->compute == 2; /* attention works on float32 copies */
+    if (c->run->use_cache && !c->run->checkpoint && !copied)           /* the model turns it off under checkpointing */
         lst__torch_keep(out, "key-value cache", 2 * c->compute * c->t * c->h);
     if (c->run->pad_mask)
         lst__torch_keep(out, "padding mask of T*T", c->compute * c->t * c->T);
@@ -52,7 +53,7 @@ static void eager(const lst__torch *c, lst__kept *out)
     lst__torch_keep_scalars(out, 1);
 }
 
-static void attention(const lst__torch *c, bool input_grad, lst__kept *out)
+void lst__torch_gpt2_attention(const lst__torch *c, bool input_grad, lst__kept *out)
 {
     const bool flows = input_grad || !c->lora || (c->run->lora & (LST_TARGET_Q | LST_TARGET_K | LST_TARGET_V));
     layer_norm(c, "input of the first norm", input_grad, out);
@@ -81,7 +82,7 @@ void lst__torch_gpt2_layer(const lst__torch *c, bool first, lst__kept *out)
 {
     const bool input_grad = !first;
     const unsigned before_mlp = LST_TARGET_Q | LST_TARGET_K | LST_TARGET_V | LST_TARGET_O;
-    attention(c, input_grad, out);
+    lst__torch_gpt2_attention(c, input_grad, out);
     mlp(c, input_grad || !c->lora || (c->run->lora & before_mlp), out);
     if (c->autocast)
         lst__torch_keep(out, "bfloat16 copies of the weights", lst__torch_cast_bytes(c, first));

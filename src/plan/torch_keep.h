@@ -20,6 +20,7 @@ void lst__torch_keep_input(const lst__torch *c, const char *what, uint64_t width
 void lst__torch_keep_head(const lst__torch *c, lst__kept *out);
 /* Autocast's bfloat16 copies of one layer's weights that backward needs. */
 uint64_t lst__torch_cast_bytes(const lst__torch *c, bool first);
+void lst__torch_gpt2_attention(const lst__torch *c, bool input_grad, lst__kept *out);
 void lst__torch_gpt2_outside(const lst__torch *c, lst__kept *out);
 
 #endif

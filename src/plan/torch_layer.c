@@ -31,6 +31,15 @@ static void rms_norm(const lst__torch *c, const char *what, uint64_t width, uint
 /* The normed input of q, k, v or of gate, up: who reads it decides how often it is kept. */
 static const unsigned attention_targets = LST_TARGET_Q | LST_TARGET_K | LST_TARGET_V;
 
+/* One key/value head is repeated by a view. A copy is made of it by autocast, which casts the rotated keys, and by the
+ * eager product, which folds batch and heads into one dimension. */
+static uint64_t repeated_bytes(const lst__torch *c, bool keys)
+{
+    const bool folds = c->eager && c->B > 1;
+    const bool view = c->kv == c->d && !folds && !c->run->kv_repeated && !(keys && c->autocast);
+    return c->compute * c->t * (view ? c->kv : c->q);
+}
+
 static void sdpa(const lst__torch *c, lst__kept *out)
 {
     const bool fallback = c->dropout && !c->run->gpu; /* the CPU's explicit product, in float32 */
@@ -39,7 +48,8 @@ static void sdpa(const lst__torch *c, lst__kept *out)
         lst__torch_keep(out, "softmax of T*T a head, its dropout mask and product", 12 * c->t * c->a * c->T);
     }
     lst__torch_keep(out, "rotated queries", c->compute * c->t * c->q);
-    lst__torch_keep(out, "keys and values", 2 * c->compute * c->t * (repeated ? c->q : c->kv));
+    lst__torch_keep(out, "keys and values",
+                    repeated ? repeated_bytes(c, true) + repeated_bytes(c, false) : 2 * c->compute * c->t * c->kv);
     lst__torch_keep(out, "attention output", c->compute * c->t * c->q);
     if (c->run->kv_repeated)
         lst__torch_keep(out, "copy of the attention output", c->compute * c->t * c->q);
@@ -55,9 +65,9 @@ static void eager(const lst__torch *c, bool q_grad, bool k_grad, bool v_grad, ls
     if (k_grad)
         lst__torch_keep(out, "rotated queries", c->compute * c->t * c->q);
     if (q_grad)
-        lst__torch_keep(out, "repeated keys", c->compute * c->t * c->q);
+        lst__torch_keep(out, "repeated keys", repeated_bytes(c, true));
     if (scores_grad) {
-        lst__torch_keep(out, "repeated values", c->compute * c->t * c->q);
+        lst__torch_keep(out, "repeated values", repeated_bytes(c, false));
         lst__torch_keep_scalars(out, 1);
     }
     if (!scores_grad && !v_grad)
@@ -130,6 +140,16 @@ static void compiled_layer(const lst__torch *c, lst__kept *out)
     lst__torch_keep(out, "gate", ct * c->i);
     lst__torch_keep(out, "up", ct * c->i);
     lst__torch_keep(out, "product of silu(gate) and up", ct * c->i);
+}
+
+uint64_t lst__torch_attention_kept(const lst__torch *c, bool first)
+{
+    lst__kept kept = {0};
+    if (c->gpt2)
+        lst__torch_gpt2_attention(c, !first, &kept);
+    else
+        attention(c, !first, &kept);
+    return kept.bytes;
 }
 
 void lst__torch_layer(const lst__torch *c, bool first, lst__kept *out)
