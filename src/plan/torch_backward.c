@@ -87,8 +87,8 @@ static uint64_t softmax(const lst__torch *c)
            4 * c->t * c->q;
 }
 
-/* The same under adapters: what the MLP kept has gone, gradients are small. In low precision the softmax's bfloat16 copy
- * has gone too. */
+/* The same under adapters: what the MLP kept has gone, gradients are small. In low precision the softmax's bfloat16
+ * copy has gone too. */
 static uint64_t adapted_softmax(const lst__torch *c, const lst__torch_sums *s, bool first)
 {
     const bool no_grad = first && !c->run->checkpoint;

@@ -77,8 +77,8 @@ static void all_101_published_runs_are_exact(void **state)
     lst__csv_free(&csv);
 }
 
-/* Peaks that no published row decides (adapters with dropout or in low precision, at a vocabulary of 200 or 300) are off
- * by up to 4.4 %; most rows are exact in every column. */
+/* Peaks that no published row decides (adapters with dropout or in low precision, at a vocabulary of 200 or 300) are
+ * off by up to 4.4 %; most rows are exact in every column. */
 static void runs_the_formulas_were_not_written_for(void **state)
 {
     (void)state;
