@@ -14,8 +14,8 @@
     X(resume)                                                                                                          \
     X(generate)                                                                                                        \
     X(measure)                                                                                                         \
-    X(compare)              \
-    X(explain)              \
+    X(compare)                                                                                                         \
+    X(explain)                                                                                                         \
     X(bench)
 
 #define CLI_X(name) extern const cli_command cli_command_##name;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What `leanstep explain` shows, one function a topic; and the bench they work on: an optimizer on a handful of weights.
+ * What `leanstep explain` shows, one function a topic; and the bench they work on: an optimizer on a
+ * handful of weights.
  */
 #ifndef CLI_EXPLAIN_H
 #define CLI_EXPLAIN_H

@@ -11,8 +11,8 @@
 #include "leanstep/recipe.h"
 
 /* Reads a name of n bytes. A space, a slash or a colon stands between rule and format; a format alone means adamw, a
- * rule alone float32. Sets rule, weights and state of *out, nothing else. LST_ERR_ARGUMENT lists what there is; `option`
- * begins the message. */
+ * rule alone float32. Sets rule, weights and state of *out, nothing else. LST_ERR_ARGUMENT lists what there is;
+ * `option` begins the message. */
 LST_MUST_USE lst_status cli_recipe_by_name(const char *option, const char *name, size_t n, lst_recipe *out,
                                            lst_error *err);
 

@@ -2,8 +2,8 @@
  *
  * A decoder-only transformer in the buffers of a plan: forward, loss and backward of one step, evaluation, generation.
  *
- * The model finds each buffer by lst_plan_find, checks that the bytes it needs (from its own shapes) are the plan's, and
- * keeps the ledger in step as the phases of a step pass: what lives in a phase is held in it. The caller owns plan,
+ * The model finds each buffer by lst_plan_find, checks that the bytes it needs (from its own shapes) are the plan's,
+ * and keeps the ledger in step as the phases of a step pass: what lives in a phase is held in it. The caller owns plan,
  * arena, ledger and pool; all must outlive the model. Optimizer state (LST_BUFFER_SLOT) is the caller's to bind and to
  * count; the optimizer's working memory (LST_BUFFER_STEP_SCRATCH) the caller's to bind, but counted here, as it comes
  * and goes with the phases; every other buffer of the plan is the model's.

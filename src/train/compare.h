@@ -2,8 +2,8 @@
  *
  * A comparison: the same model on the same text by several recipes, each at its best of several learning rates.
  *
- *     OUT/compare.jsonl     what is compared, then a line for each finished trial: an interrupted comparison goes on from
- *                           it
+ *     OUT/compare.jsonl     what is compared, then a line for each finished trial: an interrupted comparison goes
+ *                           on from it
  *     OUT/trials/NAME/      settings, plan and metrics of each trial
  *     OUT/compare.json      the standings, for programs
  *     OUT/compare.html      the standings, to be looked at
