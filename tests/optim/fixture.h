@@ -67,6 +67,22 @@ static inline float fixture_value(uint64_t stream, size_t tensor, size_t i)
     return (float)(lst__random_normal(7, stream * 16 + tensor, i) * (i % 11 == 0 ? 1e-4 : 0.5));
 }
 
+/* Values of one tensor, computed once: they are most of the time of a test that makes many optimizers. */
+static inline const float *fixture_values(uint64_t stream, size_t tensor, size_t n)
+{
+    enum { STREAMS = 8 };
+    static float *kept[STREAMS][FIXTURE_TENSORS];
+    static float *last;
+    float **values = stream < STREAMS ? &kept[stream][tensor] : &last;
+    if (stream < STREAMS && *values)
+        return *values;
+    free(stream < STREAMS ? NULL : last);
+    *values = fixture_memory(n * sizeof(float));
+    for (size_t k = 0; k < n; k++)
+        (*values)[k] = fixture_value(stream, tensor, k);
+    return *values;
+}
+
 static inline void fixture_bind(fixture *f, const lst_optim_options *options)
 {
     const size_t each = lst_weight_form_codec(options->weights) == LST_CODEC_F32 ? 4 : 2;
@@ -92,8 +108,7 @@ static inline void fixture_create(fixture *f, const lst_optim_options *options)
             f->n_elems[i] *= fixture_tensors[i].dims[d];
         f->init[i] = fixture_memory(f->n_elems[i] * sizeof(float));
         f->grads[i] = fixture_memory(f->n_elems[i] * sizeof(float));
-        for (size_t k = 0; k < f->n_elems[i]; k++)
-            f->init[i][k] = fixture_value(0, i, k);
+        memcpy(f->init[i], fixture_values(0, i, f->n_elems[i]), f->n_elems[i] * sizeof(float));
     }
     fixture_bind(f, options);
     for (size_t i = 0; i < FIXTURE_TENSORS; i++)
@@ -118,14 +133,16 @@ static inline void fixture_destroy(fixture *f)
 /* Gradients of step t, exact in bf16 (so that every gradient codec sees the same); every 13th is 0. */
 static inline void fixture_grads(fixture *f, uint64_t t)
 {
-    for (size_t i = 0; i < FIXTURE_TENSORS; i++)
+    for (size_t i = 0; i < FIXTURE_TENSORS; i++) {
+        const float *values = fixture_values(t, i, f->n_elems[i]);
         for (size_t k = 0; k < f->n_elems[i]; k++) {
-            float g = k % 13 == 5 ? 0.0f : fixture_value(t, i, k);
+            float g = k % 13 == 5 ? 0.0f : values[k];
             uint32_t bits;
             memcpy(&bits, &g, 4);
             bits &= 0xffff0000u;
             memcpy(&f->grads[i][k], &bits, 4);
         }
+    }
 }
 
 static inline void fixture_step(fixture *f, uint64_t t)

@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "reduced.h"
+
 /* One tensor of a few values on the stack, stepped once or often. */
 enum { N = 6 };
 
@@ -229,7 +231,7 @@ static void zero_gradients_never_move_a_weight(void **state)
             MUST(lst_optim_set_weights_f32(optim, 0, now, ERR));
             MUST(lst_optim_get_weights_f32(optim, 0, init, ERR)); /* as the form holds them */
             const void *grads[1] = {g};
-            for (int step = 0; step < 10000; step++)
+            for (int step = 0; step < tests_count(10000, 500); step++)
                 MUST(lst_optim_step(optim, grads, (lst_grad_scale){1, 1}, ERR));
             MUST(lst_optim_get_weights_f32(optim, 0, now, ERR));
             assert_memory_equal(now, init, sizeof init);
@@ -347,7 +349,7 @@ static void more_than_2_to_31_elements(void **state)
 #ifdef LEANSTEP_TSAN
     skip(); /* its shadow memory would take four times the 8 GiB of addresses */
 #endif
-    if (getenv("LEANSTEP_SANITIZED") || getenv("LEANSTEP_DISABLE_CPU"))
+    if (tests_reduced())
         skip(); /* minutes, for nothing that the plain run does not show */
     const size_t piece = (size_t)64 << 20, n_pieces = 129, tail = 4096;
     const size_t n_elems = n_pieces * (piece / 4) + tail / 4;

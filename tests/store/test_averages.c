@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "reduced.h"
 #include "store/codec.h"
 
 enum { N = 2048 };
@@ -77,6 +78,8 @@ static void a_second_moment_follows_its_gradient(void **state)
 {
     (void)state;
     static const float change[][2] = {{0.3f, 1.0f}, {1.0f, 0.3f}, {1.0f, 0.0f}};
+    if (tests_reduced())
+        skip(); /* a matter of numbers, which are those of the plain run */
     for (size_t c = 0; c < 3; c++) {
         const double want = (double)change[c][1] * (double)change[c][1];
         const double q8 = after_change(LST_CODEC_Q8U, change[c][0], change[c][1], 6000);
@@ -140,7 +143,7 @@ static void second_moments_of_different_sizes_live_in_one_block(void **state)
         {LST_CODEC_Q8U, 2.0, 0.65, 1.45, 0.2}, {LST_CODEC_Q8U, 3.0, 0.65, 1.70, 2.0},
         {LST_CODEC_Q4U, 0.0, 0.45, 1.60, 2.0}, {LST_CODEC_Q4U, 1.0, 0.40, 2.50, 6.0},
     };
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c += (size_t)tests_count(1, 4)) {
         const spread s = spread_of(cases[c].codec, cases[c].log_sd, 2500);
         print_message("%s, sd %.0f: [%.2f, %.2f], median %.2f, outside [0.5, 2] %.2f %%, zero %.1f %%\n",
                       lst_codec_name(cases[c].codec), cases[c].log_sd, s.p1, s.p99, s.median, s.outside, s.zeros);
@@ -149,7 +152,7 @@ static void second_moments_of_different_sizes_live_in_one_block(void **state)
     }
     static const lst_codec peers[] = {LST_CODEC_Q8_DYNAMIC_U, LST_CODEC_Q8_FLASH_U};
     for (size_t c = 0; c < 2; c++)
-        for (int sd = 2; sd <= 3; sd++) {
+        for (int sd = 2; sd <= tests_count(3, 2); sd++) {
             const spread s = spread_of(peers[c], sd, 1500);
             print_message("%s, sd %d: [%.2f, %.2f], median %.2f, outside [0.5, 2] %.2f %%, zero %.1f %%\n",
                           lst_codec_name(peers[c]), sd, s.p1, s.p99, s.median, s.outside, s.zeros);
@@ -206,7 +209,7 @@ static void a_weight_without_gradient_never_moves(void **state)
         const lst__codec_traits *first = lst__codec(codecs[c]), *second = lst__codec(lst_codec_unsigned(codecs[c]));
         memset(m, 0, sizeof m);
         memset(v, 0, sizeof v);
-        for (uint64_t t = 1; t <= 10000; t++) {
+        for (uint64_t t = 1; t <= (uint64_t)tests_count(10000, 500); t++) {
             for (size_t i = 0; i < M; i++) {
                 const float g = i % 7 == 0 ? 0.0f : (float)lst__random_normal(5, t, i);
                 m[i] += 0.1f * (g - m[i]);
