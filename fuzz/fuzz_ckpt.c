@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Any bytes as optimizer.safetensors, and as weights, for a small AdamW. What is refused must not have changed a byte
- * of state; what is accepted must be possible to save and load again.
+ * of state; what is accepted must be possible to save and load again. And as state of any layout, to convert.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -70,6 +70,24 @@ static void try_state(const char *path)
     lst_ckpt_free(trainer);
 }
 
+/* As state of another layout: what is refused says why, what is written is read again. */
+static void try_convert(const char *path)
+{
+    static char to[64], again[72];
+    snprintf(to, sizeof to, "/tmp/lst_fuzz_convert_%d", (int)getpid());
+    snprintf(again, sizeof again, "%s_again", to);
+    for (unsigned layout = 0; layout < LST_N_CKPT_LAYOUTS; layout++) {
+        lst_error err = {0};
+        if (lst_ckpt_convert_optim(path, to, (lst_ckpt_layout)layout, LST_N_CODECS, &err) != LST_OK) {
+            require(err.message[0] != '\0');
+            continue;
+        }
+        require(lst_ckpt_convert_optim(to, again, (lst_ckpt_layout)layout, LST_N_CODECS, &err) == LST_OK);
+        unlink(to);
+        unlink(again);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
     if (optim == NULL)
@@ -81,6 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     try_weights(path);
     try_state(path);
+    try_convert(path);
     close(fd);
     return 0;
 }

@@ -84,6 +84,29 @@ LST_API LST_MUST_USE lst_status lst_ckpt_load_optim(const char *path, lst_optim 
 LST_API LST_MUST_USE lst_status lst_ckpt_read_trainer(const char *path, char **trainer, lst_error *err);
 LST_API void lst_ckpt_free(char *text);
 
+/* Layouts of optimizer state in a file: our own, and the names under which others keep the same numbers.
+ * X(identifier, name, what it is) */
+#define LST_CKPT_LAYOUT_LIST(X)                                                                                        \
+    X(LEANSTEP, "leanstep", "bytes as in memory")                                                                      \
+    X(BITSANDBYTES, "bitsandbytes", "state1, absmax1, qmap1, ..., step")                                               \
+    X(TORCH, "torch", "exp_avg, exp_avg_sq, ..., step, in float32")
+
+typedef enum lst_ckpt_layout {
+#define LST_X(id, name, text) LST_CKPT_##id,
+    LST_CKPT_LAYOUT_LIST(LST_X)
+#undef LST_X
+        LST_N_CKPT_LAYOUTS
+} lst_ckpt_layout;
+
+LST_API const char *lst_ckpt_layout_name(lst_ckpt_layout layout);
+
+/* Reads optimizer state of any layout from a file and writes it in another (docs/formats.md). `state`: the codec that
+ * moments are to have, or LST_N_CODECS for what the file has (float32 for PyTorch, which knows no other). Moments whose
+ * codec stays keep their bytes; slots without a name elsewhere (masters) pass as they are. Unlike the rest of this page
+ * it takes memory for one tensor's moment at a time, before and after. */
+LST_API LST_MUST_USE lst_status lst_ckpt_convert_optim(const char *from, const char *to, lst_ckpt_layout layout,
+                                                       lst_codec state, lst_error *err);
+
 /* ---- folders ---- */
 
 typedef struct lst_ckpt lst_ckpt;

@@ -15,6 +15,8 @@
 #define LST__CKPT_FORMAT "1"
 
 #define LST__KEY_FORMAT "leanstep.format"
+/* In place of the format's number in a file of another layout, so that none is taken for another. */
+#define LST__KEY_LAYOUT "leanstep.layout"
 #define LST__KEY_RULE "leanstep.rule"
 #define LST__KEY_WEIGHTS "leanstep.weights"
 #define LST__KEY_STATE "leanstep.state"

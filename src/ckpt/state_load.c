@@ -47,6 +47,11 @@ static lst_status check_format(const lst_st *st, const char *path, lst_error *er
 {
     const char *version = lst__st_metadata(st, LST__KEY_FORMAT);
     char shown[40];
+    const char *layout = lst__st_metadata(st, LST__KEY_LAYOUT);
+    if (version == NULL && layout != NULL)
+        return lst__fail(err, LST_ERR_FORMAT,
+                         "%s is laid out for %s: `leanstep convert-state` writes it for Leanstep (--to leanstep)", path,
+                         lst__printable(layout, shown, sizeof shown));
     if (version == NULL)
         return lst__fail(err, LST_ERR_FORMAT,
                          "%s is no optimizer file of Leanstep: its metadata lack \"" LST__KEY_FORMAT "\"", path);

@@ -12,6 +12,7 @@
     X(plan)                                                                                                            \
     X(train)                                                                                                           \
     X(resume)                                                                                                          \
+    X(convert_state)                                                                                                   \
     X(generate)                                                                                                        \
     X(measure)                                                                                                         \
     X(compare)                                                                                                         \

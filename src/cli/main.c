@@ -32,7 +32,7 @@ static void print_usage(FILE *out)
             "  leanstep plan gpt2 --memory 4GiB  whether GPT-2 trains in 4 GiB, and if not, what would help\n\n"
             "Commands:\n");
     for (size_t i = 0; i < N_COMMANDS; i++)
-        fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+        fprintf(out, "  %-14s %s\n", commands[i]->name, commands[i]->summary);
     fprintf(out,
             "\n`leanstep COMMAND --help` shows examples and every option. `leanstep --version` prints the version.\n"
             "Exit status: 0 done (plan: it fits), 1 the run failed (plan: it does not fit), 2 wrong usage.\n");
