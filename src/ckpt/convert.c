@@ -191,7 +191,8 @@ static lst_status add_moment(converting *c, const lst__held *s, lst_error *err)
     /* float32 state of a tensor that is large enough, or of one with another length than its parameter's, stays. */
     if (s->codec != LST_CODEC_F32)
         p.codec = lst__held_codec(s->slot, c->state);
-    else if (c->state != LST_CODEC_F32 && s->n_elems >= LST_SMALL_TENSOR && c->from.state == LST_CODEC_F32)
+    else if (c->state != LST_CODEC_F32 && !s->own_length && s->n_elems >= LST_SMALL_TENSOR &&
+             c->from.state == LST_CODEC_F32)
         p.codec = lst__held_codec(s->slot, c->state);
     const bool blocks = lst_codec_block(p.codec) > 1;
     if (c->layout != LST_CKPT_BITSANDBYTES) {
@@ -202,7 +203,7 @@ static lst_status add_moment(converting *c, const lst__held *s, lst_error *err)
         return add(c, s->param, s->slot, 0, p, blocks ? LST_ST_U8 : LST_ST_F32, err);
     }
     const int number = lst__held_number(c->from.rule, s->slot);
-    if (!number)
+    if (!number || s->own_length)
         return lst__fail(err, LST_ERR_UNSUPPORTED, "%s: bitsandbytes has no place for %s's slot %s", c->from.path,
                          lst_rule_name(c->from.rule), s->slot);
     if (!blocks)

@@ -22,6 +22,7 @@ typedef struct lst__held {
     const lst_st_tensor *scales; /* NULL where they follow the codes in the same tensor */
     size_t n_elems, n_dims;
     size_t dims[LST_MAX_DIMS]; /* of the values */
+    bool own_length;           /* not one value for each of the parameter's */
     bool is_moment;            /* has a codec and another layout's name; else its bytes pass as they are */
     lst_codec codec;           /* of a moment */
 } lst__held;

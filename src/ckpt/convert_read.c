@@ -268,6 +268,7 @@ static lst_status settle_plain(const lst__held_state *h, lst__held *s, lst_error
         return LST_OK;
     if (t->dtype == LST_ST_F32) { /* a statistic of rows has a length of its own */
         s->codec = LST_CODEC_F32;
+        s->own_length = t->n_elems != s->n_elems;
         s->n_elems = t->n_elems;
         s->n_dims = t->n_dims;
         if (t->n_dims > LST_MAX_DIMS || t->n_elems == 0)
