@@ -16,6 +16,7 @@ static const struct {
 } kinds[] = {
     {"bnb_adamw8bit", kind_bnb_adamw8bit}, {"dynamic_", kind_dynamic},        {"flashoptim", kind_flashoptim},
     {"float_formats", kind_float_formats}, {"gguf_blocks", kind_gguf_blocks}, {"tables", kind_tables},
+    {"torchao_4bit", kind_torchao_4bit},
 };
 
 static void check_file(const char *folder, const char *file)

@@ -25,5 +25,7 @@ typedef void kind_fn(const golden_file *g, const char *folder, const char *file)
 kind_fn kind_bnb_adamw8bit, kind_dynamic, kind_flashoptim, kind_tables;
 kind_fn kind_float_formats;
 kind_fn kind_gguf_blocks;
+kind_fn kind_torchao_4bit;
+void kind_four_bit_tables(const golden_file *g, const char *file); /* those of kind_tables with 16 levels */
 
 #endif
