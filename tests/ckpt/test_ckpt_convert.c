@@ -47,28 +47,7 @@ static void save(toy *t, lst_rule rule, lst_weight_form form, lst_codec state)
     lst_hyper_default(rule, &groups[0]);
     groups[1] = groups[0];
     groups[1].weight_decay = 0;
-    lst_optim_options options = {.struct_size = sizeof options,
-                                 .rule = rule,
-                                 .weights = form,
-                                 .state = state,
-                                 .n_groups = 2,
-                                 .groups = groups,
-                                 .seed = 42};
-    *t = (toy){.codec = lst_weight_form_codec(form)};
-    assert_int_equal(lst_optim_create(&t->optim, &options, tensors, TOY_TENSORS, &err), LST_OK);
-    const size_t bytes = (lst_optim_block_bytes(t->optim) + 63) / 64 * 64,
-                 scratch = (lst_optim_scratch_bytes(t->optim) + 64) / 64 * 64;
-    t->block = aligned_alloc(64, bytes + 64);
-    t->scratch = aligned_alloc(64, scratch);
-    assert_int_equal(lst_optim_bind(t->optim, t->block, bytes, &err), LST_OK);
-    assert_int_equal(lst_optim_bind_scratch(t->optim, t->scratch, scratch, &err), LST_OK);
-    for (size_t i = 0; i < TOY_TENSORS; i++) {
-        t->n_elems[i] = 1;
-        for (size_t d = 0; d < tensors[i].n_dims; d++)
-            t->n_elems[i] *= tensors[i].dims[d];
-        t->weights[i] = calloc(t->n_elems[i], 4);
-        assert_int_equal(lst_optim_bind_weights(t->optim, i, t->weights[i], &err), LST_OK);
-    }
+    assert_int_equal(toy_create_coded(t, rule, form, state, tensors, TOY_TENSORS, groups, 42), LST_OK);
     assert_int_equal(toy_start(t), LST_OK);
     for (int64_t step = 1; step <= 3; step++)
         assert_int_equal(toy_step(t, step), LST_OK);

@@ -38,12 +38,24 @@ static int drop_folder(void **state)
     return lst__remove_tree(folder, NULL) != LST_OK;
 }
 
-static void check_resume(lst_rule rule, lst_weight_form form)
+static void create(toy *t, lst_rule rule, lst_weight_form form, lst_codec state)
+{
+    lst_tensor tensors[TOY_TENSORS];
+    lst_hyper groups[2];
+    toy_describe(tensors);
+    lst_hyper_default(rule, &groups[0]);
+    groups[0].weight_decay = 0.1;
+    groups[1] = groups[0];
+    groups[1].weight_decay = 0;
+    assert_int_equal(toy_create_coded(t, rule, form, state, tensors, TOY_TENSORS, groups, 42), LST_OK);
+}
+
+static void check_resume(lst_rule rule, lst_weight_form form, lst_codec state)
 {
     toy straight, resumed;
     lst_error err = {0};
     lst_ckpt_tensor list[TOY_TENSORS];
-    assert_int_equal(toy_create(&straight, rule, form), LST_OK);
+    create(&straight, rule, form, state);
     assert_int_equal(toy_start(&straight), LST_OK);
     for (int64_t step = 1; step <= 5; step++)
         assert_int_equal(toy_step(&straight, step), LST_OK);
@@ -52,7 +64,7 @@ static void check_resume(lst_rule rule, lst_weight_form form)
     assert_int_equal(lst_ckpt_save_weights(weights_path, list, TOY_TENSORS, &err), LST_OK);
     assert_int_equal(lst_ckpt_save_optim(path, straight.optim, "{\"position\": 7}", &err), LST_OK);
 
-    assert_int_equal(toy_create(&resumed, rule, form), LST_OK);
+    create(&resumed, rule, form, state);
     toy_list(&resumed, list);
     size_t n_ignored = 99;
     if (lst_ckpt_load_weights(folder, list, TOY_TENSORS, &n_ignored, &err) != LST_OK)
@@ -77,9 +89,16 @@ static void check_resume(lst_rule rule, lst_weight_form form)
 static void test_resume_is_bit_equal(void **state)
 {
     (void)state;
+    static const lst_codec codecs[] = {LST_CODEC_F32, LST_CODEC_Q8, LST_CODEC_Q4, LST_CODEC_Q8_DYNAMIC,
+                                       LST_CODEC_Q8_DYNAMIC_2048};
     for (int rule = 0; rule < LST_N_RULES; rule++)
         for (int form = 0; form < LST_N_WEIGHT_FORMS; form++)
-            check_resume((lst_rule)rule, (lst_weight_form)form);
+            for (size_t c = 0; c < sizeof codecs / sizeof *codecs; c++) {
+                const bool no_moments =
+                    rule == LST_RULE_SGD || rule == LST_RULE_ADAFACTOR || rule == LST_RULE_ADAFACTOR_TORCH;
+                if (c == 0 || (!no_moments && form == (rule + (int)c) % LST_N_WEIGHT_FORMS))
+                    check_resume((lst_rule)rule, (lst_weight_form)form, codecs[c]);
+            }
 }
 
 static void test_counts_are_64_bit(void **state)

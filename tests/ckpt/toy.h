@@ -32,14 +32,14 @@ static inline void toy_describe(lst_tensor tensors[TOY_TENSORS])
     tensors[2] = (lst_tensor){.name = "bias", .n_dims = 1, .dims = {5000}, .group = 1};
 }
 
-static inline lst_status toy_create_from(toy *t, lst_rule rule, lst_weight_form form, const lst_tensor *tensors,
-                                         size_t n, const lst_hyper *groups, uint64_t seed)
+static inline lst_status toy_create_coded(toy *t, lst_rule rule, lst_weight_form form, lst_codec state,
+                                          const lst_tensor *tensors, size_t n, const lst_hyper *groups, uint64_t seed)
 {
     lst_optim_options options = {.struct_size = sizeof options,
                                  .rule = rule,
                                  .weights = form,
                                  .grads = LST_CODEC_F32,
-                                 .state = LST_CODEC_F32,
+                                 .state = state,
                                  .n_groups = 2,
                                  .groups = groups,
                                  .seed = seed};
@@ -63,6 +63,12 @@ static inline lst_status toy_create_from(toy *t, lst_rule rule, lst_weight_form 
         status = lst_optim_bind_weights(t->optim, i, t->weights[i], NULL);
     }
     return status;
+}
+
+static inline lst_status toy_create_from(toy *t, lst_rule rule, lst_weight_form form, const lst_tensor *tensors,
+                                         size_t n, const lst_hyper *groups, uint64_t seed)
+{
+    return toy_create_coded(t, rule, form, LST_CODEC_F32, tensors, n, groups, seed);
 }
 
 static inline lst_status toy_create(toy *t, lst_rule rule, lst_weight_form form)

@@ -99,6 +99,31 @@ static void every_pair_runs_or_is_refused(void **state)
         }
 }
 
+/* Codecs that are no state, for every rule, by name. bf16: rounded to nearest, a second moment with beta2 0.999 would
+ * never decay. */
+static void codecs_that_are_no_state_are_refused(void **state)
+{
+    (void)state;
+    for (unsigned rule = 0; rule < LST_N_RULES; rule++)
+        for (unsigned codec = 0; codec < LST_N_CODECS; codec++) {
+            bool is_state = codec == LST_CODEC_F32;
+            for (size_t s = 0; s < N_STATES; s++)
+                is_state = is_state || codec == (unsigned)states[s];
+            if (is_state)
+                continue;
+            const lst_hyper h = defaults((lst_rule)rule);
+            lst_optim_options options = fixture_options((lst_rule)rule, &h, 1);
+            options.state = (lst_codec)codec;
+            lst_optim *optim;
+            lst_error err = {.message = ""};
+            assert_int_equal(lst_optim_create(&optim, &options, fixture_tensors, FIXTURE_TENSORS, &err),
+                             LST_ERR_UNSUPPORTED);
+            assert_non_null(strstr(err.message, lst_codec_name((lst_codec)codec)));
+            if (codec == LST_CODEC_BF16)
+                assert_non_null(strstr(err.message, "never decay"));
+        }
+}
+
 static void switches_that_few_bits_break_are_refused(void **state)
 {
     (void)state;
@@ -339,6 +364,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pair_runs_or_is_refused),
+        cmocka_unit_test(codecs_that_are_no_state_are_refused),
         cmocka_unit_test(switches_that_few_bits_break_are_refused),
         cmocka_unit_test(small_tensors_keep_f32),
         cmocka_unit_test(adamw_bytes_are_pinned),
