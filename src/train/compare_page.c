@@ -16,12 +16,14 @@
 enum { WIDTH = 860, HEIGHT = 430, LEFT = 64, RIGHT = 790, TOP = 26, BOTTOM = 376 };
 
 /* Beyond this difference a point is drawn at the upper edge, so that it does not squeeze the others. */
-#define MOST_PERCENT 8.0
+#define MOST_PERCENT 4.0
+/* What counts as no worse, where the first recipe's own spread over seeds is not larger. */
+#define LEAST_BAND 0.5
 
 typedef struct point {
-    double x, y; /* pixels */
-    double bytes, percent;
-    bool beyond, best; /* best: nothing takes as few bytes and learns as well */
+    double x, y;                   /* pixels */
+    double bytes, percent, spread; /* spread: NaN where there is one seed */
+    bool beyond, best;             /* best: nothing takes as few bytes and learns as well */
     const char *name;
     double label_y;
     bool label_left;
@@ -29,6 +31,7 @@ typedef struct point {
 
 typedef struct frame {
     double bytes_low, bytes_high, low, high; /* low, high: percent */
+    double band;                             /* percent: the first recipe's spread over seeds, at least LEAST_BAND */
     size_t n;
     point points[TRAIN_MAX_CONTENDERS];
 } frame;
@@ -45,7 +48,12 @@ static double y_of(const frame *f, double percent)
 
 static void collect(frame *f, const train_compare *c, const train_standing *standings)
 {
-    *f = (frame){.bytes_low = INFINITY, .bytes_high = 0, .low = 0, .high = 0.5};
+    *f = (frame){.bytes_low = INFINITY, .band = LEAST_BAND};
+    for (size_t i = 0; i < c->n_contenders; i++)
+        if (standings[i].contender == 0 && isfinite(standings[i].loss_spread))
+            f->band = fmax(f->band, 100 * standings[i].loss_spread / standings[i].loss);
+    f->low = -f->band;
+    f->high = f->band;
     for (size_t i = 0; i < c->n_contenders; i++) {
         const train_standing *s = &standings[i];
         if (!s->trial || isnan(s->percent))
@@ -53,18 +61,22 @@ static void collect(frame *f, const train_compare *c, const train_standing *stan
         point *p = &f->points[f->n++];
         *p = (point){.bytes = (double)s->trial->fixed_bytes / (double)s->trial->params,
                      .percent = s->percent,
+                     .spread = s->percent_spread,
                      .beyond = s->percent > MOST_PERCENT,
                      .name = c->contenders[s->contender].name};
         f->bytes_low = fmin(f->bytes_low, p->bytes);
         f->bytes_high = fmax(f->bytes_high, p->bytes);
-        f->low = fmin(f->low, p->percent);
-        f->high = fmax(f->high, fmin(p->percent, MOST_PERCENT));
+        if (p->beyond)
+            continue;
+        const double reach = isfinite(p->spread) ? p->spread : 0;
+        f->low = fmin(f->low, p->percent - reach);
+        f->high = fmax(f->high, p->percent + reach);
     }
     f->bytes_low = fmax(0, floor(f->bytes_low - 0.6));
     f->bytes_high = ceil(f->bytes_high + 0.6);
     const double margin = (f->high - f->low) * 0.09;
     f->low -= margin;
-    f->high += margin;
+    f->high += 2 * margin; /* room for those beyond */
 }
 
 static void find_best(frame *f)
@@ -118,12 +130,14 @@ static double tick(double range, int n)
 static void axes(FILE *out, const frame *f)
 {
     const double step = tick(f->high - f->low, 6), bytes_step = tick(f->bytes_high - f->bytes_low, 9);
+    fprintf(out, "<rect class=\"band\" x=\"%d\" width=\"%d\" y=\"%.1f\" height=\"%.1f\"/>\n", LEFT, RIGHT - LEFT,
+            y_of(f, f->band), y_of(f, -f->band) - y_of(f, f->band));
     for (double i = ceil(f->low / step); i * step <= f->high; i++)
         fprintf(out,
                 "<line class=\"%s\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"%d\" y=\"%.1f\" "
-                "text-anchor=\"end\">%+g %%</text>\n",
+                "text-anchor=\"end\">%s%g %%</text>\n",
                 i == 0 ? "zero" : "grid", LEFT, RIGHT, y_of(f, i * step), y_of(f, i * step), LEFT - 6,
-                y_of(f, i * step) + 4, i == 0 ? 0.0 : i * step);
+                y_of(f, i * step) + 4, i > 0 ? "+" : "", i == 0 ? 0.0 : i * step);
     for (double v = ceil(f->bytes_low / bytes_step) * bytes_step; v <= f->bytes_high; v += bytes_step)
         fprintf(out,
                 "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/><text x=\"%.1f\" y=\"%d\" "
@@ -157,6 +171,9 @@ static void draw(FILE *out, frame *f)
     for (size_t i = 0; i < f->n; i++) {
         const point *p = &f->points[i];
         const char *class = p->best ? "best" : "other";
+        if (!p->beyond && isfinite(p->spread) && p->spread > 0)
+            fprintf(out, "<line class=\"%s\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", class, p->x, p->x,
+                    y_of(f, p->percent - p->spread), y_of(f, p->percent + p->spread));
         if (p->beyond)
             fprintf(out, "<path class=\"%s\" d=\"M%.1f %.1f l6 10 h-12 z\">", class, p->x, p->y - 5);
         else
@@ -194,7 +211,7 @@ static void row(FILE *out, const train_compare *c, const train_standing *s)
     cell(out, t ? (double)t->fixed_bytes / 1048576 : NAN, "%.2f");
     fprintf(out, "<td class=\"%s</td>", !t ? "\">–" : t->as_planned ? "ok\">equal" : "bad\">differs");
     cell(out, s->step_ms, "%.1f");
-    cell(out, s->lr, s->at_end ? "%.3g, at the end" : "%.3g");
+    cell(out, s->lr, s->at_end ? "%.3g (end)" : "%.3g");
     cell(out, s->loss, "%.4f");
     cell(out, s->loss_spread, "%.4f");
     cell(out, s->percent, "%+.2f %%");
@@ -205,9 +222,33 @@ static void row(FILE *out, const train_compare *c, const train_standing *s)
 static void style(FILE *out)
 {
     fputs("<style>.frontier{stroke:var(--ok);stroke-width:2;stroke-dasharray:5 4}circle.best,path.best{fill:var(--ok)}"
-          "circle.other,path.other{fill:var(--soft)}svg text.name{fill:var(--ink);font-size:12.5px}"
-          ".zero{stroke:var(--ink);stroke-width:1.4}th,td{padding:6px 10px}</style>\n",
+          "circle.other,path.other{fill:var(--soft)}line.best{stroke:var(--ok);stroke-width:1.6}"
+          "line.other{stroke:var(--soft);stroke-width:1.6}.band{fill:var(--ok);opacity:.09}"
+          "svg text.name{fill:var(--ink);font-size:12.5px;paint-order:stroke;stroke:var(--card);stroke-width:4px}"
+          ".zero{stroke:var(--ink);stroke-width:1.4}.lead{font-size:1.15rem;margin:0 0 1rem}"
+          "table{font-size:13px}th,td{padding:6px 7px}td:first-child{white-space:nowrap}</style>\n",
           out);
+}
+
+/* The fewest bytes that learn as well as the first recipe, in a sentence. */
+static void lead(FILE *out, const frame *f, const train_compare *c)
+{
+    const point *fewest = NULL, *first = NULL;
+    for (size_t i = 0; i < f->n; i++) {
+        const point *p = &f->points[i];
+        if (strcmp(p->name, c->contenders[0].name) == 0)
+            first = p;
+        if (p->percent <= f->band && (!fewest || p->bytes < fewest->bytes))
+            fewest = p;
+    }
+    if (!first || !fewest)
+        return;
+    fprintf(out, "<p class=\"lead\"><b>%s</b> takes %.2f bytes a parameter ", fewest->name, fewest->bytes);
+    if (fewest == first)
+        fputs("and no recipe with fewer learns as well.</p>\n", out);
+    else
+        fprintf(out, "where %s takes %.2f, and learns as well: %+.2f %% of its validation loss.</p>\n", first->name,
+                first->bytes, fewest->percent);
 }
 
 static void put_page(FILE *out, const train_compare *c, const train_standing *standings)
@@ -231,16 +272,18 @@ static void put_page(FILE *out, const train_compare *c, const train_standing *st
             "rates.</p></header>\n<section>\n",
             (long long)s->schedule.total_steps, tokens / 1e6, c->n_seeds, c->n_seeds == 1 ? "" : "s", c->n_rates);
     if (f.n > 0) {
+        lead(out, &f, c);
         place_labels(&f);
         draw(out, &f);
     }
     fputs("<p class=\"keys\"><span><span class=\"key\" style=\"background:var(--ok)\"></span>on the frontier: nothing "
           "takes as few bytes and learns better</span><span><span class=\"key\" "
-          "style=\"background:var(--soft)\"></span>behind it</span></p></section>\n<section><h2>Recipes</h2>\n"
-          "<div class=\"wide\"><table><thead><tr><th>recipe</th><th class=\"num\">bytes a parameter</th>"
-          "<th class=\"num\">of them state</th><th class=\"num\">fixed MiB</th><th>plan and run</th>"
-          "<th class=\"num\">ms a step</th><th class=\"num\">rate</th><th class=\"num\">validation loss</th>"
-          "<th class=\"num\">± seeds</th><th class=\"num\">against the first</th><th class=\"num\">± seeds</th>"
+          "style=\"background:var(--soft)\"></span>behind it</span><span>bars: ± seeds; the band: no worse than seeds "
+          "differ, or 0.5 %</span></p></section>\n<section><h2>Recipes</h2>\n"
+          "<div class=\"wide\"><table><thead><tr><th>recipe</th><th class=\"num\">bytes/param</th>"
+          "<th class=\"num\">state</th><th class=\"num\">fixed MiB</th><th>plan</th>"
+          "<th class=\"num\">ms/step</th><th class=\"num\">rate</th><th class=\"num\">validation loss</th>"
+          "<th class=\"num\">± seeds</th><th class=\"num\">to first</th><th class=\"num\">± seeds</th>"
           "<th class=\"num\">seeds</th></tr></thead><tbody>\n",
           out);
     for (size_t i = 0; i < c->n_contenders; i++)
