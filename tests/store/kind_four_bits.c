@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * 4-bit formats of others, which are no codecs of this library (q4 has a scale for 16 values and rounds stochastically):
- * the formulas that reference pages and plans quote are held to what the peers' packages computed. torchao's maps,
- * nearest codes, scales and packing; bitsandbytes' nf4 and fp4 tables.
+ * 4-bit formats of others, which are no codecs of this library (q4 has a scale for 16 values and rounds
+ * stochastically): the formulas that reference pages and plans quote are held to what the peers' packages computed.
+ * torchao's maps, nearest codes, scales and packing; bitsandbytes' nf4 and fp4 tables.
  */
 #include <math.h>
 
