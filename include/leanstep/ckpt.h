@@ -53,7 +53,8 @@ LST_API LST_MUST_USE lst_status lst_ckpt_save_weights(const char *path, const ls
 /* Reads tensors from `path`: a .safetensors file, a model.safetensors.index.json, or a folder that holds one of them.
  * F32, BF16 and F16 are converted to the tensor's codec where they differ (to nearest, ties to even). Every tensor must
  * be there with its shape; tensors of the file that the list does not name are ignored, their number goes to *n_ignored
- * (NULL is allowed). LST_ERR_STATE if the file belongs to another model; then no memory was changed. */
+ * (NULL is allowed). A name "transformer.X" that is not there is also looked for as "X", as GPT-2's files have it.
+ * LST_ERR_STATE if the file belongs to another model; then no memory was changed. */
 LST_API LST_MUST_USE lst_status lst_ckpt_load_weights(const char *path, const lst_ckpt_tensor *tensors,
                                                       size_t n_tensors, size_t *n_ignored, lst_error *err);
 

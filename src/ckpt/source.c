@@ -24,12 +24,23 @@ static const char *shape_text(size_t n_dims, const size_t *dims, char *out, size
     return out;
 }
 
+/* What transformers puts before the names of GPT-2's tensors when it saves; the files on its hub come without. */
+#define PREFIX "transformer."
+
+static const lst_st_tensor *find_named(const lst_st_set *set, const char *name)
+{
+    const lst_st_tensor *t = lst__st_set_find(set, name);
+    if (t == NULL && strncmp(name, PREFIX, strlen(PREFIX)) == 0)
+        t = lst__st_set_find(set, name + strlen(PREFIX));
+    return t;
+}
+
 lst_status lst__source_find(const lst_st_set *set, const char *path, const char *name, size_t n_dims,
                             const size_t *dims, const lst_st_tensor **out, lst_error *err)
 {
     char shown[160], here[160], there[160];
     lst__printable(name, shown, sizeof shown);
-    const lst_st_tensor *t = lst__st_set_find(set, name);
+    const lst_st_tensor *t = find_named(set, name);
     if (t == NULL)
         return lst__fail(
             err, LST_ERR_STATE,

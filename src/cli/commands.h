@@ -13,6 +13,8 @@
     X(train)                                                                                                           \
     X(resume)                                                                                                          \
     X(convert_state)                                                                                                   \
+    X(export)                                                                                                          \
+    X(init)                                                                                                            \
     X(generate)                                                                                                        \
     X(measure)                                                                                                         \
     X(compare)                                                                                                         \

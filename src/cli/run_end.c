@@ -29,6 +29,7 @@ void cli_print_run(const train_run *run)
            (double)s->schedule.total_steps * (double)train_run_sequences(run) / (double)run->train.n_sequences,
            s->from_weights ? "from the weights of the folder" : "from random weights", (unsigned long long)s->seed);
     printf("Folder    %s\n", run->folder);
+    printf("Ready     %.2f s after the start, %.2f s of them for the weights\n", run->ready_seconds, run->load_seconds);
 }
 
 /* ---- memory ---- */

@@ -4,11 +4,9 @@
  */
 #include "model/parts.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/fail.h"
-#include "base/random.h"
 #include "kernels/kernels.h"
 
 static void give_or_take(model *m, int phase, bool take)
@@ -141,61 +139,6 @@ void model_store(void *stored, lst_codec codec, size_t first, const float *value
         lst__kernels_get()->f32_to_f16(values, (uint16_t *)stored + first, n);
     else
         memcpy((float *)stored + first, values, n * sizeof *values);
-}
-
-/* ---- random weights ---- */
-
-#define INIT_ELEMS 4096 /* a task */
-
-typedef struct init_job {
-    void *weight;
-    lst_codec codec;
-    size_t n;
-    uint64_t seed, stream;
-    double deviation, value; /* normal(0, deviation), or the value if deviation is 0 */
-} init_job;
-
-static void init_task(void *context, size_t index, size_t worker)
-{
-    const init_job *j = context;
-    size_t first = index * INIT_ELEMS, n = j->n - first < INIT_ELEMS ? j->n - first : INIT_ELEMS;
-    float values[INIT_ELEMS];
-    (void)worker;
-    for (size_t i = 0; i < n; i++)
-        values[i] =
-            (float)(j->deviation > 0.0 ? j->deviation * lst__random_normal(j->seed, j->stream, first + i) : j->value);
-    model_store(j->weight, j->codec, first, values, n);
-}
-
-static double deviation_of(const lst_arch *arch, const lst_arch_tensor *tensor)
-{
-    if (tensor->n_dims < 2)
-        return 0.0;
-    bool into_stream = tensor->role == LST_ROLE_O_W || tensor->role == LST_ROLE_DOWN_W;
-    if (arch->family == LST_FAMILY_GPT2 && into_stream)
-        return arch->init_range / sqrt(2.0 * (double)arch->layers);
-    return arch->init_range;
-}
-
-static bool is_norm_weight(lst_role role)
-{
-    return role == LST_ROLE_NORM1_W || role == LST_ROLE_NORM2_W || role == LST_ROLE_NORMF_W ||
-           role == LST_ROLE_Q_NORM || role == LST_ROLE_K_NORM;
-}
-
-void model_init_random(model *m, uint64_t seed)
-{
-    for (size_t t = 0; t < m->n_tensors; t++) {
-        const lst_arch_tensor *tensor = &m->tensor[t];
-        init_job j = {.weight = m->weight[t],
-                      .codec = m->codec,
-                      .n = tensor->n_elems,
-                      .seed = seed,
-                      .stream = t,
-                      .deviation = deviation_of(m->arch, tensor),
-                      .value = is_norm_weight(tensor->role) ? 1.0 : 0.0};
-        lst_pool_run(m->work.pool, model_tasks(j.n, INIT_ELEMS), init_task, &j);
-    }
 }
 
 /* ---- tokens ---- */

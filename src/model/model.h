@@ -56,6 +56,14 @@ void *model_weight(model *m, size_t tensor);
  * and rounded to the stored form. */
 void model_init_random(model *m, uint64_t seed);
 
+/* The same values without a model: n float32 of one tensor from `first` on. */
+typedef struct model_init {
+    const lst_arch *arch;
+    uint64_t seed;
+    lst_pool *pool; /* NULL: one thread */
+} model_init;
+void model_init_part(const model_init *init, size_t tensor, size_t first, size_t n, float *out);
+
 /* ---- a step ---- */
 
 /* Token ids of a micro-batch, [batch, seq], to be filled by the caller before a step; each below vocab (checked). */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "io/json.h"
@@ -328,6 +329,7 @@ lst_status train_run_resume(train_run **out, const char *folder, const train_cha
     train_settings settings;
     char *checkpoint;
     int64_t step;
+    const uint64_t start = lst__clock_ns();
     lst_status status = train_read_settings(folder, &settings, err);
     if (status == LST_OK)
         status = apply_changes(&settings, changes, err);
@@ -337,6 +339,7 @@ lst_status train_run_resume(train_run **out, const char *folder, const train_cha
         return status;
     train_run *run = NULL;
     status = train__run_build(&run, &settings, folder, err);
+    const uint64_t loading = lst__clock_ns();
     if (status == LST_OK)
         status = continue_run(run, checkpoint, step, err);
     lst_ckpt_free(checkpoint);
@@ -344,6 +347,8 @@ lst_status train_run_resume(train_run **out, const char *folder, const train_cha
         train_run_close(run);
         return status;
     }
+    run->load_seconds = (double)(lst__clock_ns() - loading) * 1e-9;
+    run->ready_seconds = (double)(lst__clock_ns() - start) * 1e-9;
     *out = run;
     return LST_OK;
 }

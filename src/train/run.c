@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "data/bytes.h"
 #include "train/checkpoint.h"
+#include "train/hf_folder.h"
 #include "train/plan_json.h"
 #include "train/run_private.h"
 
@@ -176,21 +177,26 @@ static lst_status refuse_folder(const char *folder, lst_error *err)
 
 static lst_status first_weights(train_run *run, lst_error *err)
 {
-    if (run->settings.from_weights)
-        return train__load_weights(run, run->settings.model, err);
+    if (run->settings.from_weights) {
+        lst_status status = train_hf_check_weights(run->settings.model, &run->settings.arch, err);
+        return status == LST_OK ? train__load_weights(run, run->settings.model, err) : status;
+    }
     return train_engine_init_random(run->engine, run->settings.seed, err);
 }
 
 lst_status train_run_start(train_run **out, const train_settings *settings, const char *folder, lst_error *err)
 {
     train_run *run;
+    const uint64_t start = lst__clock_ns();
     lst_status status = refuse_folder(folder, err);
     if (status == LST_OK)
         status = train__run_build(&run, settings, folder, err);
     if (status != LST_OK)
         return status;
     run->settings.data_hash = run->corpus.hash;
+    const uint64_t loading = lst__clock_ns();
     status = first_weights(run, err);
+    run->load_seconds = (double)(lst__clock_ns() - loading) * 1e-9;
     if (status == LST_OK)
         status = lst__make_dirs(folder, err);
     if (status == LST_OK) {
@@ -204,6 +210,7 @@ lst_status train_run_start(train_run **out, const train_settings *settings, cons
         train_run_close(run);
         return status;
     }
+    run->ready_seconds = (double)(lst__clock_ns() - start) * 1e-9;
     *out = run;
     return LST_OK;
 }

@@ -32,11 +32,12 @@ typedef struct train_run {
     lst_pool *pool;
     train_engine *engine;
     train_log *log;
-    int64_t step;       /* optimizer steps done (skipped ones count: their data are used up) */
-    uint64_t tokens;    /* trained on */
-    int64_t saved_step; /* of the newest checkpoint; -1: none */
-    double last_valid;  /* NaN before the first validation */
-    double seconds;     /* spent in steps by this process */
+    int64_t step;                       /* optimizer steps done (skipped ones count: their data are used up) */
+    uint64_t tokens;                    /* trained on */
+    int64_t saved_step;                 /* of the newest checkpoint; -1: none */
+    double last_valid;                  /* NaN before the first validation */
+    double seconds;                     /* spent in steps by this process */
+    double ready_seconds, load_seconds; /* from the call to the first step; of them for weights and state */
 } train_run;
 
 /* A new run: reads the data, plans, checks the memory limit, reserves the arena, draws or loads the first weights, and

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 from safetensors import safe_open
-from transformers import AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, TrainerState
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LEANSTEP = ROOT / "build/leanstep"
@@ -72,6 +72,32 @@ class Families(Models):
             print(f"{family}: {compared} bytes of greedy text are the same")
 
 
+class Folders(Models):
+    """A folder that transformers wrote, trained at rate 0, exported: the same weights, so the same logits."""
+
+    def check(self, family):
+        with tempfile.TemporaryDirectory() as folder:
+            config = AutoConfig.for_model(family, **FAMILIES[family])
+            torch.manual_seed(1)
+            made = AutoModelForCausalLM.from_config(config).eval()
+            made.save_pretrained(f"{folder}/in")
+            before = (Path(folder) / "in/config.json").read_bytes()
+            leanstep("train", f"{folder}/in", "--data", TEXT, "--seq", SEQ, "--steps", 1, "--lr", 0, "--sample-tokens", 0,
+                     "--progress", "none", "--out", f"{folder}/run")
+            leanstep("export", f"{folder}/run", "--out", f"{folder}/out", "--shard-size", 20000)
+            self.assertEqual((Path(folder) / "out/config.json").read_bytes(), before)
+            back, report = AutoModelForCausalLM.from_pretrained(f"{folder}/out", output_loading_info=True)
+            self.assertFalse(any(report.values()), report)
+            ids = torch.arange(256).view(4, 64)
+            with torch.no_grad():
+                self.assertTrue(torch.equal(made(ids).logits, back.eval()(ids).logits))
+            state = TrainerState.load_from_json(f"{folder}/out/trainer_state.json")
+            self.assertEqual(state.global_step, 1)
+            self.assertEqual([sorted(line) for line in state.log_history],
+                             [["epoch", "eval_loss", "step"], ["epoch", "grad_norm", "learning_rate", "loss", "step"],
+                              ["epoch", "eval_loss", "step"]])
+
+
 class Files(Models):
     def test_optimizer_state_is_readable(self):
         """optimizer.safetensors: a moment beside every weight, of its shape, as float32."""
@@ -98,7 +124,8 @@ class Files(Models):
 
 
 def add(name):
-    setattr(Families, f"test_{name}", lambda self: self.check(name))
+    for tests in (Families, Folders):
+        setattr(tests, f"test_{name}", lambda self: self.check(name))
 
 
 for family_name in FAMILIES:
