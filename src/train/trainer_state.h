@@ -8,7 +8,7 @@
 #include "leanstep/status.h"
 #include "train/settings.h"
 
-/* Writes `path` from the lines of `metrics` up to `step`. `sequences_per_epoch` 0: not known, epochs are left out. */
+/* Writes `path` from the lines of `metrics` up to `step`. */
 typedef struct train_state_source {
     const train_settings *settings;
     const char *metrics;
