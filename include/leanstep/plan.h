@@ -115,6 +115,30 @@ LST_API LST_MUST_USE lst_status lst_plan_levers(const lst_plan *plan, lst_lever 
 LST_API LST_MUST_USE lst_status lst_plan_fit(const lst_plan *plan, uint64_t limit_bytes, lst_recipe *out,
                                              lst_error *err);
 
+/* ---- a recipe from a limit alone ---- */
+
+/* What the user has decided, and no choice changes. */
+typedef struct lst_fixed {
+    bool weights, state, grad_mode, grad_codec, clip, activations, loss_chunk;
+} lst_fixed;
+
+typedef struct lst_choice {
+    lst_recipe recipe;
+    uint64_t arena_bytes;
+    bool is_faster;    /* there is a faster one with the same numbers, which does not fit */
+    lst_recipe faster; /* the slowest of those */
+    uint64_t faster_bytes;
+    bool is_better;    /* there is one nearer to float32, which does not fit */
+    lst_recipe better; /* the smallest of the next better numbers */
+    uint64_t better_bytes;
+} lst_choice;
+
+/* The first recipe that fits: numbers first (nearest to `base` as given, then the list in src/plan/choose.c), and of the
+ * same numbers the fastest (everything kept, pointwise work done again, only layer inputs kept, short loss chunks).
+ * Rule, batch and sequence are never touched. LST_ERR_MEMORY names the smallest need; *out then holds that recipe. */
+LST_API LST_MUST_USE lst_status lst_plan_choose(const lst_arch *arch, const lst_recipe *base, const lst_fixed *fixed,
+                                                uint64_t limit_bytes, lst_choice *out, lst_error *err);
+
 #ifdef __cplusplus
 }
 #endif

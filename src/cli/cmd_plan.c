@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "cli/args.h"
+#include "cli/choose.h"
 #include "cli/commands.h"
 #include "cli/levers.h"
 #include "cli/model_arg.h"
@@ -38,6 +39,7 @@ typedef struct request {
     uint64_t n_params;
     lst_recipe recipe;
     cli_assumed assumed;
+    cli_choice_made choice;
     uint64_t limit_bytes;
     char limit_from[120];
 } request;
@@ -114,6 +116,8 @@ static lst_status read_request(const cli_args *args, request *q, lst_error *err)
     if (status == LST_OK && cli_given(args, "table") && cli_choice(args, "table") == 1)
         status =
             lst__fail(err, LST_ERR_ARGUMENT, "--table ranks has no effect without --for torch: leanstep runs on one");
+    if (status == LST_OK && q->model && !cli_given(args, "table"))
+        status = cli_choose(args, &q->arch, &q->recipe, &q->assumed, &q->choice, err);
     return status == LST_OK ? read_limit(q, err) : status;
 }
 
@@ -185,6 +189,7 @@ static lst_status print_all(const request *q, const lst_plan *plan, lst_error *e
         printf("Activations, loss and workspace need the model's shape: give a config.json or a name instead of "
                "--params.\n");
     cli_print_assumed(stdout, &q->assumed);
+    cli_print_choice(stdout, q->args, arch_of(q), &q->choice);
     return print_verdict(q, plan, err);
 }
 
@@ -215,12 +220,13 @@ const cli_command cli_command_plan = {
     .max_positionals = 1,
     .examples = "  leanstep plan --params 7e9                          every optimizer and precision\n"
                 "  leanstep plan --params 7e9 --precision bf16 --optimizer adamw\n"
-                "  leanstep plan gpt2 --memory 2GiB                    does GPT-2 train in 2 GiB?\n"
+                "  leanstep plan gpt2 --memory 1GiB                    how GPT-2 trains in 1 GiB\n"
                 "  leanstep plan ./my-model --batch 4 --seq 1024 --json\n"
                 "  leanstep plan Qwen2.5-1.5B --for torch --lora all --base nf4-dq --seq 2048 --card rtx-4090\n",
     .text =
         "MODEL is a config.json, a folder that holds one, or one of: demo, gpt2, smollm2-135m, qwen2.5-0.5b,\n"
         "qwen2.5-1.5b, llama-3.2-1b. The run `leanstep train` starts takes exactly the bytes planned here.\n"
+        "With --memory a recipe that fits is chosen where the defaults do not: numbers first, then speed.\n"
         "--for torch estimates a PyTorch run instead: MODEL is also a .safetensors or .gguf file (only headers are\n"
         "read) or one of 45 public models by name (Llama-3.1-8B, gemma-2-2b, ...).\n",
     .tables = {{"Model and memory", model_options},

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "cli/args.h"
+#include "cli/choose.h"
 #include "cli/commands.h"
 #include "cli/levers.h"
 #include "cli/model_arg.h"
@@ -57,7 +58,8 @@ static lst_status choose_start(train_settings *s, lst_error *err)
     return LST_OK;
 }
 
-static lst_status read_settings(const cli_args *args, train_settings *s, cli_assumed *assumed, lst_error *err)
+static lst_status read_settings(const cli_args *args, train_settings *s, cli_assumed *assumed, cli_choice_made *choice,
+                                lst_error *err)
 {
     train_settings_default(s);
     lst_status status = cli_model_arch(args->positionals[0], &s->arch, err);
@@ -69,6 +71,8 @@ static lst_status read_settings(const cli_args *args, train_settings *s, cli_ass
         status = choose_start(s, err);
     if (status == LST_OK)
         status = cli_recipe(args, &s->arch, &s->recipe, assumed, err);
+    if (status == LST_OK)
+        status = cli_choose(args, &s->arch, &s->recipe, assumed, choice, err);
     if (status == LST_OK)
         status = cli_run_settings(args, s, err);
     return status == LST_OK ? train_settings_check(s, err) : status;
@@ -117,7 +121,8 @@ static lst_status check_fit(const cli_args *args, const lst_plan *plan, lst_erro
         cli_given(args, "memory") ? "--memory" : found.limited_by, cli_print_bytes(allowed, sizeof allowed, limit));
 }
 
-static lst_status show_plan(const cli_args *args, const train_settings *s, const cli_assumed *assumed, lst_error *err)
+static lst_status show_plan(const cli_args *args, const train_settings *s, const cli_assumed *assumed,
+                            const cli_choice_made *choice, lst_error *err)
 {
     lst_plan *plan;
     lst_status status = lst_plan_create(&plan, &s->arch, &s->recipe, err);
@@ -128,6 +133,7 @@ static lst_status show_plan(const cli_args *args, const train_settings *s, const
         cli_print_plan(stdout, plan);
         printf("\n");
         cli_print_assumed(stdout, assumed);
+        cli_print_choice(stdout, args, &s->arch, choice);
         printf("\n");
     }
     fflush(stdout);
@@ -140,12 +146,13 @@ static int run(const cli_args *args)
 {
     static train_settings settings;
     static cli_assumed assumed;
+    static cli_choice_made choice;
     char folder[TRAIN_MAX_PATH];
     train_run *training;
     lst_error err;
-    lst_status status = read_settings(args, &settings, &assumed, &err);
+    lst_status status = read_settings(args, &settings, &assumed, &choice, &err);
     if (status == LST_OK)
-        status = show_plan(args, &settings, &assumed, &err);
+        status = show_plan(args, &settings, &assumed, &choice, &err);
     if (status == LST_OK && cli_given(args, "out"))
         snprintf(folder, sizeof folder, "%s", cli_text(args, "out"));
     else if (status == LST_OK)
@@ -164,20 +171,27 @@ const cli_command cli_command_train = {
     .examples = "  leanstep train demo --data book.txt --steps 500 --batch 8 --seq 256\n"
                 "  leanstep train demo --data src/ --memory 256MiB --out runs/first\n"
                 "  leanstep train my-model/config.json --data text/ --grads release --clip 0\n",
-    .text = "MODEL is a config.json or a built-in name (random weights), or a folder with config.json and\n"
-            "model.safetensors (training goes on from its weights; byte-level models only). `leanstep plan` lists the "
-            "names.\n"
-            "Text is read byte by byte: no tokenizer, any language. Binary files, hidden files and build folders are "
-            "skipped.\n"
-            "\n"
-            "The first Ctrl-C (or SIGTERM) finishes the step, saves and stops: exit status 130 (143). The second ends "
-            "at once.\n"
-            "`leanstep resume RUN` goes on from the newest checkpoint, bit for bit.\n"
-            "\n"
-            "Steps whose numbers are not finite are skipped and counted. With --grads release that holds for the loss "
-            "and the\n"
-            "first gradient of a step; a later one ends the run, since other tensors have moved: resume from the "
-            "checkpoint.\n",
+    .text =
+        "MODEL is a config.json or a built-in name (random weights), or a folder with config.json and\n"
+        "model.safetensors (training goes on from its weights; byte-level models only). `leanstep plan` lists the "
+        "names.\n"
+        "Text is read byte by byte: no tokenizer, any language. Binary files, hidden files and build folders are "
+        "skipped.\n"
+        "\n"
+        "--memory alone is enough: where the options and defaults do not fit, the recipe nearest to them in its "
+        "numbers that\n"
+        "does is chosen, then the fastest way to compute it; options that were given stay. What was chosen, and what "
+        "the next\n"
+        "better would need, is said.\n"
+        "\n"
+        "The first Ctrl-C (or SIGTERM) finishes the step, saves and stops: exit status 130 (143). The second ends "
+        "at once.\n"
+        "`leanstep resume RUN` goes on from the newest checkpoint, bit for bit.\n"
+        "\n"
+        "Steps whose numbers are not finite are skipped and counted. With --grads release that holds for the loss "
+        "and the\n"
+        "first gradient of a step; a later one ends the run, since other tensors have moved: resume from the "
+        "checkpoint.\n",
     .tables = {{"Run", cli_run_options}, {"Recipe", cli_recipe_options}},
     .run = run,
 };

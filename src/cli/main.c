@@ -29,7 +29,7 @@ static void print_usage(FILE *out)
     fprintf(out,
             "Leanstep trains neural networks in the memory you have: it plans every byte of a run before it starts.\n\n"
             "  leanstep plan --params 7e9        what 7 billion parameters take, by optimizer and precision\n"
-            "  leanstep plan gpt2 --memory 4GiB  whether GPT-2 trains in 4 GiB, and if not, what would help\n\n"
+            "  leanstep plan gpt2 --memory 1GiB  how GPT-2 trains in 1 GiB, and what a better way would need\n\n"
             "Commands:\n");
     for (size_t i = 0; i < N_COMMANDS; i++)
         fprintf(out, "  %-14s %s\n", commands[i]->name, commands[i]->summary);
