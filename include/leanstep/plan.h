@@ -133,7 +133,7 @@ typedef struct lst_choice {
     uint64_t better_bytes;
 } lst_choice;
 
-/* The first recipe that fits: numbers first (nearest to `base` as given, then the list in src/plan/choose.c), and of the
+/* The first recipe that fits: numbers first (`base` as given, then the list in src/plan/choose.c), and of the
  * same numbers the fastest (everything kept, pointwise work done again, only layer inputs kept, short loss chunks).
  * Rule, batch and sequence are never touched. LST_ERR_MEMORY names the smallest need; *out then holds that recipe. */
 LST_API LST_MUST_USE lst_status lst_plan_choose(const lst_arch *arch, const lst_recipe *base, const lst_fixed *fixed,
