@@ -5,10 +5,12 @@
  */
 #include "optim/fixture.h"
 
+#include "reduced.h"
+
 #include <math.h>
 #include <stdio.h>
 
-enum { STEPS = 5 };
+#define STEPS ((uint64_t)tests_count(5, 2))
 
 /* Options that use what the rule has. */
 static lst_hyper busy_hyper(lst_rule rule)
@@ -31,12 +33,14 @@ static void threads_do_not_matter(void **state)
     (void)state;
     for (unsigned rule = 0; rule < LST_N_RULES; rule++)
         for (unsigned form = 0; form < LST_N_WEIGHT_FORMS; form++) {
+            if (tests_reduced() && form != rule % LST_N_WEIGHT_FORMS)
+                continue;
             const lst_hyper h = busy_hyper((lst_rule)rule);
             lst_optim_options options = fixture_options((lst_rule)rule, &h, 1);
             options.weights = (lst_weight_form)form;
             fixture alone, together;
             run(&alone, &options);
-            for (size_t n = 1; n <= 5; n++) {
+            for (size_t n = (size_t)tests_count(1, 2); n <= 5; n += (size_t)tests_count(1, 3)) {
                 MUST(lst_pool_create(&options.pool, n, ERR));
                 run(&together, &options);
                 fixture_equal(&alone, &together, lst_rule_name((lst_rule)rule));
@@ -206,6 +210,8 @@ static void a_resumed_run_goes_on(void **state)
     (void)state;
     for (unsigned rule = 0; rule < LST_N_RULES; rule++)
         for (unsigned form = 0; form < LST_N_WEIGHT_FORMS; form++) {
+            if (tests_reduced() && form != rule % LST_N_WEIGHT_FORMS)
+                continue;
             const lst_hyper h = busy_hyper((lst_rule)rule);
             lst_optim_options options = fixture_options((lst_rule)rule, &h, 1);
             options.weights = (lst_weight_form)form;
