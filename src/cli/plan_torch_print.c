@@ -170,7 +170,8 @@ static void html_page(FILE *out, const lst_torch_run *run, const lst_estimate *e
     fprintf(out,
             "<!doctype html>\n<html lang='en'><meta charset='utf-8'><title>Memory of a PyTorch run</title>\n"
             "<style>body{font:16px system-ui;max-width:60em;margin:2em auto;padding:0 1em}td{padding:.2em 1em .2em 0}"
-            "td span{display:inline-block;width:.8em;height:.8em;margin-right:.5em}</style>\n<h1>");
+            "td span{display:inline-block;width:.8em;height:.8em;margin-right:.5em}"
+            ".n{text-align:right;font-variant-numeric:tabular-nums}</style>\n<h1>");
     for (const char *c = run->shape.name; *c; c++) /* a path is the user's text */
         fprintf(out, *c == '<' ? "&lt;" : *c == '&' ? "&amp;" : "%c", *c);
     fprintf(out, "</h1>\n<p>An estimate of a PyTorch run: batch %zu, sequence %zu. ", run->batch, run->seq);
@@ -180,8 +181,8 @@ static void html_page(FILE *out, const lst_torch_run *run, const lst_estimate *e
     html_bars(out, e, limit);
     fprintf(out, "<h2>Terms</h2>\n<table>\n");
     for (size_t i = 0; i < e->n_lines; i++)
-        fprintf(out, "<tr><td>%s</td><td>%s</td><td>%" PRIu64 "</td><td>%s</td></tr>\n", e->lines[i].bucket,
-                e->lines[i].what, e->lines[i].bytes, e->lines[i].formula);
+        fprintf(out, "<tr><td>%s</td><td>%s</td><td class='n'>%s</td><td>%s</td></tr>\n", e->lines[i].bucket,
+                e->lines[i].what, cli_print_integer((char[40]){0}, 40, e->lines[i].bytes), e->lines[i].formula);
     fprintf(out, "</table>\n</html>\n");
 }
 

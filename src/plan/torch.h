@@ -97,5 +97,8 @@ void lst__torch_phases(const lst__torch *c, const lst__torch_sums *s, uint64_t o
                        lst_torch_step *out);
 /* torch_backward.c: the highest of backward's candidates, and its name. */
 uint64_t lst__torch_backward_peak(const lst__torch *c, const lst__torch_sums *s, const char **at);
+/* What backward makes and drops again, as if all of it lived at once: a layer computed again, gradients of its inner
+ * tensors, a weight's gradient before it joins the one that is held, a tied head's beside the embedding's. */
+uint64_t lst__torch_backward_makes(const lst__torch *c, const lst__torch_sums *s);
 
 #endif

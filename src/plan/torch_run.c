@@ -308,7 +308,8 @@ static void price(const lst__torch *c, const lst__trainables *trainable, lst_est
     lst__torch_phases(c, &s, state.temporary, 0, &e->steady);
     if (c->run->keep_grads)
         e->steady.start += s.grads;
-    e->sum_bytes = s.start + s.grads + s.gathered + e->kept_bytes + s.loss + 8 * c->t * c->V + state.temporary;
+    e->sum_bytes = s.start + s.grads + s.gathered + e->kept_bytes + s.loss + 8 * c->t * c->V +
+                   lst__torch_backward_makes(c, &s) + state.temporary;
     add_total_lines(e, c, &s, &state);
     if (c->run->gpu)
         add_device(c, trainable, e);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -321,6 +322,42 @@ static void masks_are_no_parameters_and_a_stray_head_is_named(void **state)
     remove_model(folder, &h);
 }
 
+/* Bytes this process has read by calls, and pages it has touched, since it started. */
+static void reads_so_far(uint64_t *bytes, long *pages)
+{
+    struct rusage usage;
+    FILE *f = fopen("/proc/self/io", "r");
+    *bytes = 0;
+    if (f) {
+        if (fscanf(f, "rchar: %" SCNu64, bytes) != 1)
+            *bytes = 0;
+        fclose(f);
+    }
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    *pages = usage.ru_minflt + usage.ru_majflt;
+}
+
+/* 250 MB of weights in 60,000 pages, of which the header and config.json are all that is read. */
+static void only_headers_are_read(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/leanstep-models-XXXXXX";
+    lst_shape s;
+    lst_error err;
+    header h = {0};
+    uint64_t bytes[2];
+    long pages[2];
+    assert_non_null(mkdtemp(folder));
+    write_model(folder, &h);
+    reads_so_far(&bytes[0], &pages[0]);
+    assert_int_equal(lst_shape_open(folder, &s, &err), LST_OK);
+    reads_so_far(&bytes[1], &pages[1]);
+    assert_int_equal(lst_shape_params(&s), 124439808);
+    remove_model(folder, &h);
+    assert_true(bytes[1] - bytes[0] < 1 << 20);
+    assert_true(pages[1] - pages[0] < 1000); /* the kernel maps at most 16 pages a fault: all would be 3,800 */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +369,7 @@ int main(void)
         cmocka_unit_test(what_is_not_understood_is_refused),
         cmocka_unit_test(gguf_files_are_counted),
         cmocka_unit_test(masks_are_no_parameters_and_a_stray_head_is_named),
+        cmocka_unit_test(only_headers_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

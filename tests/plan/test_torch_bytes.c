@@ -162,6 +162,54 @@ static void checkpointing_never_keeps_more(void **state)
     }
 }
 
+/* What lives at any moment is part of what lives at all, for every model, rule of update and sharding. */
+static void the_sum_is_no_less_than_the_peak(void **state)
+{
+    (void)state;
+    size_t n = 0;
+    for (size_t i = 0; lst_shape_builtin(i); i++) {
+        for (int setting = 0; setting < LST_N_TORCH_OPTIMS * 12; setting++) {
+            lst_torch_run run;
+            lst_error err;
+            lst_estimate *e = NULL;
+            start(&run, lst_shape_builtin(i));
+            run.optim = (lst_torch_optim)(setting / 12);
+            run.optim_rank = 8;
+            run.blocks = 4;
+            run.gpu = setting & 1;
+            run.checkpoint = setting & 2;
+            run.lora = setting % 5 == 0 ? LST_TARGET_ALL : 0;
+            run.lora_rank = 8;
+            run.attention = setting % 7 == 0 ? LST_TORCH_EAGER : LST_TORCH_SDPA;
+            run.accumulation = setting % 3 == 0 ? 2 : 1;
+            run.dtype = (lst_torch_dtype)(setting / 4 % LST_N_TORCH_DTYPES);
+            if (lst_torch_estimate(&e, &run, &err) != LST_OK)
+                continue;
+            if (e->sum_bytes < e->steady.peak)
+                fail_msg("%s, setting %d: sum %" PRIu64 ", peak %" PRIu64, lst_shape_builtin(i), setting, e->sum_bytes,
+                         e->steady.peak);
+            lst_estimate_destroy(e);
+            n++;
+        }
+    }
+    assert_true(n > 1000);
+}
+
+/* Every stage of sharding over one process is the run without sharding, byte for byte. */
+static void one_rank_is_no_sharding(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"gpt2", "Qwen2.5-0.5B", "Llama-3.1-8B"};
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+        lst_torch_run run;
+        start(&run, models[m]);
+        const uint64_t alone = peak(&run);
+        run.ranks = 1;
+        for (run.zero = 0; run.zero <= 3; run.zero++)
+            assert_int_equal(peak(&run), alone);
+    }
+}
+
 static void contradictions_are_refused(void **state)
 {
     (void)state;
@@ -191,6 +239,8 @@ int main(void)
         cmocka_unit_test(runs_the_formulas_were_not_written_for),
         cmocka_unit_test(peak_rises_with_batch_sequence_and_rank),
         cmocka_unit_test(checkpointing_never_keeps_more),
+        cmocka_unit_test(the_sum_is_no_less_than_the_peak),
+        cmocka_unit_test(one_rank_is_no_sharding),
         cmocka_unit_test(contradictions_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
