@@ -183,5 +183,5 @@ uint64_t lst__torch_backward_makes(const lst__torch *c, const lst__torch_sums *s
     const uint64_t inside = 3 * c->compute * c->t * c->i + (s->held ? c->weight * c->h * c->i : 0);
     const uint64_t scores = c->eager ? 8 * c->t * c->a * c->T : 0;
     const uint64_t head = c->lora ? 0 : c->weight * c->V * c->h * ((s->held ? 1 : 0) + (c->run->shape.tied ? 2 : 0));
-    return layer + stream + inside + scores + head + lst__torch_held_output(c) + lasting(c);
+    return layer + stream + inside + scores + head + lst__torch_held_output(c);
 }
