@@ -31,17 +31,18 @@
 BODY_INLINE void q8_encode_group(const float *restrict in, uint8_t *restrict codes, uint8_t *restrict base,
                                  lst__rounding_key key, uint32_t first, const int is_signed)
 {
-    uint32_t draw[LST__Q8_GROUP], fine[LST__Q8_GROUP], code[LST__Q8_GROUP], most = 0;
+    uint32_t draw[LST__Q8_GROUP], kept[LST__Q8_GROUP], fine[LST__Q8_GROUP], code[LST__Q8_GROUP], most = 0;
     lst__rounding_draw_group(key, first, draw);
     for (size_t j = 0; j < LST__Q8_GROUP; j++) {
-        fine[j] = lst__q8_fine(lst__q8_magnitude(in[j]), draw[j]);
+        kept[j] = lst__q8_short(lst__q8_magnitude(in[j]), draw[j]);
+        fine[j] = lst__q8_fine(kept[j], draw[j]);
         most = fine[j] > most ? fine[j] : most;
     }
     const uint32_t b = lst__q8_base(most, is_signed);
     for (size_t j = 0; j < LST__Q8_GROUP; j++) /* in 32-bit lanes first: mixed widths make slow vectors */
-        code[j] = lst__q8_encode(in[j], fine[j], draw[j], b, is_signed);
+        code[j] = lst__q8_encode(kept[j], fine[j], draw[j], b, is_signed);
     for (size_t j = 0; j < LST__Q8_GROUP; j++)
-        codes[j] = (uint8_t)code[j];
+        codes[j] = (uint8_t)(code[j] | (is_signed ? lst__bits_of_f32(in[j]) >> 24 & 0x80u : 0));
     *base = (uint8_t)b;
 }
 

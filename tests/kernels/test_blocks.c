@@ -19,7 +19,7 @@
 enum { LONGEST = 300, ALIGNMENTS = 5, N_FORMATS = 4 };
 
 static guarded pages[3];
-static const lst__rounding_key key = {0x12345678u, 0x9abcdef0u};
+static const lst__rounding_key key = {0x9abcdef012345678u};
 
 typedef struct format {
     const char *name;

@@ -28,7 +28,7 @@ typedef struct conversion {
     void (*run)(const lst__kernels *k, void *const in[2], void *const out[2], size_t n);
 } conversion;
 
-static const lst__rounding_key key = {0x12345678u, 0x9abcdef0u};
+static const lst__rounding_key key = {0x9abcdef012345678u};
 static const uint32_t first_index = 0xffffffc0u; /* the index wraps within the array */
 
 static void run_bf16_to_f32(const lst__kernels *k, void *const in[2], void *const out[2], size_t n)

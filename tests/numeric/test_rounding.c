@@ -37,7 +37,7 @@ static void result_is_one_of_the_two_neighbours(void **state)
     (void)state;
     lst__rounding_key key = lst__rounding_key_of((lst__rounding){.seed = 1}, 0);
     for (uint32_t i = 0; i < 1000000; i++) {
-        uint32_t bits = lst__rounding_hash(key, 2 * i);
+        uint32_t bits = (uint32_t)lst__rounding_group(key, LST__DRAW_GROUP * (i + 1));
         if ((bits & 0x7fffffffu) >= 0x7f7f0000u)
             continue;
         uint16_t down = (uint16_t)(bits >> 16);
@@ -177,24 +177,30 @@ static void a_group_draws_what_its_elements_draw(void **state)
     }
 }
 
-/* Flipping one bit of the counter flips each bit of the result with probability 1/2. */
-static void one_bit_of_the_counter_changes_half_of_the_bits(void **state)
+/* All pairs of lanes of a group. */
+static void lanes_are_uniform_and_independent(void **state)
 {
     (void)state;
-    enum { TRIALS = 1 << 16 };
-    lst__rounding_key key = lst__rounding_key_of((lst__rounding){.seed = 11, .step = 5}, 0);
-    for (uint32_t in = 0; in < 32; in++) {
-        uint32_t flips[32] = {0};
-        for (uint32_t i = 0; i < TRIALS; i++) {
-            uint32_t counter = i * 2654435761u;
-            uint32_t changed = lst__rounding_hash(key, counter) ^ lst__rounding_hash(key, counter ^ 1u << in);
-            for (uint32_t out = 0; out < 32; out++)
-                flips[out] += (changed >> out) & 1u;
-        }
-        for (uint32_t out = 0; out < 32; out++) {
-            double share = (double)flips[out] / TRIALS;
-            if (share < 0.45 || share > 0.55)
-                fail_msg("counter bit %u flips bit %u in %.3f of the cases", in, out, share);
+    enum { GROUPS = 1 << 16 };
+    static uint16_t drawn[LST__DRAW_GROUP][GROUPS];
+    lst__rounding_key key = lst__rounding_key_of((lst__rounding){.seed = 5, .step = 9}, 0);
+    for (uint32_t g = 0; g < GROUPS; g++) {
+        uint32_t group[LST__DRAW_GROUP];
+        lst__rounding_draw_group(key, g * LST__DRAW_GROUP, group);
+        for (uint32_t j = 0; j < LST__DRAW_GROUP; j++)
+            drawn[j][g] = (uint16_t)group[j];
+    }
+    for (uint32_t a = 0; a < LST__DRAW_GROUP; a++) {
+        for (uint32_t b = 0; b < a; b++) {
+            for (uint32_t shift = 0; shift <= 10; shift += 5) {
+                uint32_t cells[CELLS] = {0};
+                for (uint32_t g = 0; g < GROUPS; g++)
+                    cells[(drawn[a][g] >> shift & 63u) << 6 | (drawn[b][g] >> shift & 63u)]++;
+                const double sigmas = chi_square_sigmas(cells, CELLS, GROUPS);
+                if (fabs(sigmas) > 5)
+                    fail_msg("lanes %u and %u, bits from %u: %.1f standard deviations from uniform", a, b, shift,
+                             sigmas);
+            }
         }
     }
 }
@@ -229,7 +235,7 @@ int main(void)
         cmocka_unit_test(finite_stays_finite_and_special_stays_special),
         cmocka_unit_test(bits_are_uniform_and_independent),
         cmocka_unit_test(a_group_draws_what_its_elements_draw),
-        cmocka_unit_test(one_bit_of_the_counter_changes_half_of_the_bits),
+        cmocka_unit_test(lanes_are_uniform_and_independent),
         cmocka_unit_test(rounding_with_the_hash_is_unbiased),
     };
     return cmocka_run_group_tests_name("rounding", tests, NULL, NULL);

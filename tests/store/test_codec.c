@@ -184,9 +184,9 @@ static void draws_go_on_beyond_32_bits_of_index(void **state)
     const size_t edge = (size_t)1 << 32;
     const lst__draws before = lst__draws_of(&rounding, edge - 32, 96), after = lst__draws_of(&rounding, edge, 64);
     assert_true(before.n == 32 && before.first == 0xffffffe0u && after.n == 64 && after.first == 0);
-    assert_true(before.key.a != after.key.a && before.key.b != after.key.b);
+    assert_true(before.key.bits != after.key.bits);
     const lst__draws none = lst__draws_of(NULL, 0, 5), zero = lst__draws_of(&(lst__rounding){0}, 0, 5);
-    assert_true(none.n == 5 && none.key.a == zero.key.a && none.key.b == zero.key.b);
+    assert_true(none.n == 5 && none.key.bits == zero.key.bits);
 }
 
 int main(void)
