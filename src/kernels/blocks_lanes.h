@@ -150,6 +150,41 @@ static void q8u_to_f32_lanes(const uint8_t *codes, const uint8_t *bases, float *
     q8_decode_groups(codes, bases, out, n, 0);
 }
 
+/* ---- Adam on q8 moments ---- */
+
+BODY_INLINE void adam_q8_group(const lst__rule_args *a, const lst__q8_moments *q, size_t i, const size_t n,
+                               const int decoupled, const int late)
+{
+    _Alignas(64) float m[LST__Q8_GROUP], v[LST__Q8_GROUP];
+    const lst__rule_args group = {.n = n, .w = a->w + i, .g = a->g + i, .s = {m, v}, .k = a->k};
+    const size_t base = i / LST__Q8_GROUP;
+    q8_decode_groups(q->m + i, q->m_bases + base, m, n, 1);
+    q8_decode_groups(q->v + i, q->v_bases + base, v, n, 0);
+    adam_body(&group, decoupled, 0, late);
+    q8_encode_groups(m, q->m + i, q->m_bases + base, n, q->m_key, q->first + (uint32_t)i, 1);
+    q8_encode_groups(v, q->v + i, q->v_bases + base, n, q->v_key, q->first + (uint32_t)i, 0);
+}
+
+BODY_INLINE void adam_q8(const lst__rule_args *a, const lst__q8_moments *q, const int decoupled, const int late)
+{
+    size_t i = 0;
+    for (; i + LST__Q8_GROUP <= a->n; i += LST__Q8_GROUP)
+        adam_q8_group(a, q, i, LST__Q8_GROUP, decoupled, late);
+    if (i < a->n)
+        adam_q8_group(a, q, i, a->n - i, decoupled, late);
+}
+
+#define ADAM_Q8(name, decoupled, late)                                                                                 \
+    static void name##_q8_lanes(const lst__rule_args *a, const lst__q8_moments *q)                                     \
+    {                                                                                                                  \
+        adam_q8(a, q, decoupled, late);                                                                                \
+    }
+ADAM_Q8(adam, 0, 0)
+ADAM_Q8(adam_late, 0, 1)
+ADAM_Q8(adamw, 1, 0)
+ADAM_Q8(adamw_late, 1, 1)
+#undef ADAM_Q8
+
 /* ---- split24: the plain way where a rounding could leave the finite numbers ---- */
 
 BODY_INLINE void split24_encode_lanes(const float *in, uint16_t *hi, uint8_t *lo, lst__rounding_key key, uint32_t first)
@@ -206,6 +241,10 @@ static void fill_blocks_lanes(lst__kernels *k)
     k->f32_to_q8u = f32_to_q8u_lanes;
     k->q8_to_f32 = q8_to_f32_lanes;
     k->q8u_to_f32 = q8u_to_f32_lanes;
+    k->rules_q8[LST__LOOP_adam] = adam_q8_lanes;
+    k->rules_q8[LST__LOOP_adam_late] = adam_late_q8_lanes;
+    k->rules_q8[LST__LOOP_adamw] = adamw_q8_lanes;
+    k->rules_q8[LST__LOOP_adamw_late] = adamw_late_q8_lanes;
     k->f32_to_split24 = f32_to_split24_lanes;
     k->split24_to_f32 = split24_to_f32_lanes;
 }

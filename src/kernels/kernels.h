@@ -35,6 +35,16 @@ typedef void lst__blocks_encode(const float *in, uint8_t *codes, uint8_t *bases,
                                 uint32_t first);
 typedef void lst__blocks_decode(const uint8_t *codes, const uint8_t *bases, float *out, size_t n);
 
+/* Adam's moments of a run as q8 and q8u keep them: codes, bases, the keys of their draws. `first` is the run's first index
+ * (low 32 bits), a multiple of 32. */
+typedef struct lst__q8_moments {
+    uint8_t *m, *m_bases, *v, *v_bases;
+    lst__rounding_key m_key, v_key;
+    uint32_t first;
+} lst__q8_moments;
+
+typedef void lst__q8_rule(const lst__rule_args *args, const lst__q8_moments *moments);
+
 /* The block of a product that is computed in registers. */
 #define LST__MATMUL_ROWS 6
 #define LST__MATMUL_COLUMNS 16
@@ -78,6 +88,11 @@ typedef struct lst__kernels {
     /* c[i][j] = sum over k of a[k][i] * b[k][j], k in order, a product and a sum rounded each. a: k x LST__MATMUL_ROWS,
      * b: k x LST__MATMUL_COLUMNS, c: LST__MATMUL_ROWS x LST__MATMUL_COLUMNS, all packed. */
     void (*matmul)(size_t k, const float *a, const float *b, float *c);
+
+    /* ---- rules on q8 moments (blocks_lanes.h): rules[], with the moments decoded and coded again group by group, so
+     * that the divisions of one group pass while the next is decoded. NULL where a loop has no such form: the tile step then calls decode, rule and encode. args->s is
+     * not read. */
+    lst__q8_rule *rules_q8[LST__N_RULE_LOOPS];
 } lst__kernels;
 
 /* The table of the best variant this CPU has (less what LEANSTEP_DISABLE_CPU takes away). Chosen at the first call, the

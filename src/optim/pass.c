@@ -67,6 +67,49 @@ static float *load_slot(const lst__step *step, const lst__pass *pass, size_t slo
     return buffer;
 }
 
+static lst__q8_moments q8_moments(const lst__step *step, size_t first)
+{
+    const lst_slot *m = &step->slots[0], *v = &step->slots[1];
+    lst__rounding rounding = step->rounding;
+    lst__q8_moments q = {.first = (uint32_t)first};
+    lst__q8_run(m->memory, m->n_elems, first, &q.m, &q.m_bases);
+    lst__q8_run(v->memory, v->n_elems, first, &q.v, &q.v_bases);
+    rounding.slot = 1;
+    q.m_key = lst__rounding_key_of(rounding, (uint32_t)((uint64_t)first >> 32));
+    rounding.slot = 2;
+    q.v_key = lst__rounding_key_of(rounding, (uint32_t)((uint64_t)first >> 32));
+    return q;
+}
+
+/* The loop that decodes, steps and codes both moments itself, where this pass has one. */
+static lst__q8_rule *q8_rule(const lst__step *step, const lst__rule_call *call)
+{
+    if (step->n_slots != 2 || step->slots[0].codec != LST_CODEC_Q8 || step->slots[1].codec != LST_CODEC_Q8U)
+        return NULL;
+    return step->kernels->rules_q8[call->loop];
+}
+
+static void call_tile(const lst__step *step, const void *user, const lst__tile *tile, double *sums)
+{
+    (void)sums;
+    const lst__rule_call *call = user;
+    lst__rule_args args = {.n = tile->n, .w = tile->w, .g = tile->g, .k = call->k};
+    lst__q8_rule *on_q8 = q8_rule(step, call);
+    if (on_q8) {
+        const lst__q8_moments moments = q8_moments(step, tile->first);
+        on_q8(&args, &moments);
+        return;
+    }
+    memcpy(args.s, tile->s, sizeof args.s);
+    step->kernels->rules[call->loop](&args);
+}
+
+/* The slots that are decoded before the pass's function and coded after it. */
+static unsigned slots_by_tile(const lst__step *step, const lst__pass *pass)
+{
+    return pass->tile == call_tile && q8_rule(step, pass->user) ? 0 : LST__USE_SLOTS(LST__RULE_STATES);
+}
+
 static void load(const lst__step *step, const lst__pass *pass, lst__tile *tile, float *buffers)
 {
     const unsigned uses = pass->reads | pass->writes;
@@ -74,8 +117,9 @@ static void load(const lst__step *step, const lst__pass *pass, lst__tile *tile, 
         tile->w = load_weights(step, pass, tile->first, tile->n, buffers);
     if (uses & LST__USE_G)
         tile->g = lst__load_grad(step, tile->first, tile->n, buffers + BUFFER_STRIDE);
+    const unsigned slots = uses & slots_by_tile(step, pass);
     for (size_t i = 0; i < step->n_slots; i++)
-        if (uses & (LST__USE_S0 << i))
+        if (slots & (LST__USE_S0 << i))
             tile->s[i] = load_slot(step, pass, i, tile, buffers + (2 + i) * BUFFER_STRIDE);
 }
 
@@ -95,9 +139,10 @@ static void store(const lst__step *step, const lst__pass *pass, const lst__tile 
 {
     if (pass->writes & LST__USE_W)
         store_weights(step, tile);
+    const unsigned slots = pass->writes & slots_by_tile(step, pass);
     for (size_t i = 0; i < step->n_slots; i++) {
         const lst_slot *s = &step->slots[i];
-        if (!(pass->writes & (LST__USE_S0 << i)) || s->codec == LST_CODEC_F32)
+        if (!(slots & (LST__USE_S0 << i)) || s->codec == LST_CODEC_F32)
             continue;
         lst__rounding rounding = step->rounding;
         rounding.slot = (uint32_t)(1 + i);
@@ -153,15 +198,6 @@ void lst__pass_run(const lst__step *step, const lst__pass *pass, double *sums)
         sums[k] = 0;
     for (size_t i = 0; i < n_tasks * pass->n_sums; i++)
         sums[i % pass->n_sums] += partial[i];
-}
-
-static void call_tile(const lst__step *step, const void *user, const lst__tile *tile, double *sums)
-{
-    (void)sums;
-    const lst__rule_call *call = user;
-    lst__rule_args args = {.n = tile->n, .w = tile->w, .g = tile->g, .k = call->k};
-    memcpy(args.s, tile->s, sizeof args.s);
-    step->kernels->rules[call->loop](&args);
 }
 
 lst__pass lst__pass_of_call(const lst__rule_call *call, size_t n_slots)

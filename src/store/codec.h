@@ -38,6 +38,9 @@ typedef struct lst__codec_traits {
 /* Never NULL for a codec below LST_N_CODECS. */
 const lst__codec_traits *lst__codec(lst_codec codec);
 
+/* Where the codes and the base bytes of a run of q8 or q8u lie that begins at `first`, a multiple of 32. */
+void lst__q8_run(void *memory, size_t n_elems, size_t first, uint8_t **codes, uint8_t **bases);
+
 /* Rows, one a file of their own. */
 extern const lst__codec_traits lst__codec_f32, lst__codec_bf16, lst__codec_f16, lst__codec_lo16, lst__codec_lo8;
 extern const lst__codec_traits lst__codec_q8, lst__codec_q8u, lst__codec_q4, lst__codec_q4u;

@@ -103,6 +103,12 @@ static void decode_q4u(const void *memory, size_t n_elems, size_t first, size_t 
     decode(lst__kernels_get()->q4u_to_f32, q4_layout, memory, n_elems, first, n, out);
 }
 
+void lst__q8_run(void *memory, size_t n_elems, size_t first, uint8_t **codes, uint8_t **bases)
+{
+    *codes = (uint8_t *)memory + code_bytes(q8_layout, first);
+    *bases = (uint8_t *)memory + code_bytes(q8_layout, n_elems) + first / q8_layout.group;
+}
+
 /* Runs are cut at 32 for q4 too: two groups, whose draws are made together. */
 const lst__codec_traits lst__codec_q8 = {LST__Q8_GROUP, bytes_q8, decode_q8, encode_q8};
 const lst__codec_traits lst__codec_q8u = {LST__Q8_GROUP, bytes_q8, decode_q8u, encode_q8u};

@@ -81,8 +81,8 @@ static void every_table_is_complete(void **state)
         const lst__kernels *k = lst__kernels_for(isa);
         if (k == NULL)
             continue;
-        /* The table is a name and pointers to functions only: none may be null. */
-        for (size_t at = 0; at < sizeof *k; at += sizeof(void *)) {
+        /* The table is a name and pointers to functions only: none may be null, but rules_q8 at its end. */
+        for (size_t at = 0; at < offsetof(lst__kernels, rules_q8); at += sizeof(void *)) {
             void *entry;
             memcpy(&entry, (const unsigned char *)k + at, sizeof entry);
             assert_non_null(entry);
