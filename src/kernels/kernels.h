@@ -35,8 +35,8 @@ typedef void lst__blocks_encode(const float *in, uint8_t *codes, uint8_t *bases,
                                 uint32_t first);
 typedef void lst__blocks_decode(const uint8_t *codes, const uint8_t *bases, float *out, size_t n);
 
-/* Adam's moments of a run as q8 and q8u keep them: codes, bases, the keys of their draws. `first` is the run's first index
- * (low 32 bits), a multiple of 32. */
+/* Adam's moments of a run as q8 and q8u keep them: codes, bases, the keys of their draws. `first` is the run's first
+ * index (low 32 bits), a multiple of 32. */
 typedef struct lst__q8_moments {
     uint8_t *m, *m_bases, *v, *v_bases;
     lst__rounding_key m_key, v_key;
@@ -89,9 +89,9 @@ typedef struct lst__kernels {
      * b: k x LST__MATMUL_COLUMNS, c: LST__MATMUL_ROWS x LST__MATMUL_COLUMNS, all packed. */
     void (*matmul)(size_t k, const float *a, const float *b, float *c);
 
-    /* ---- rules on q8 moments (blocks_lanes.h): rules[], with the moments decoded and coded again group by group, so
-     * that the divisions of one group pass while the next is decoded. NULL where a loop has no such form: the tile step then calls decode, rule and encode. args->s is
-     * not read. */
+    /* ---- rules on q8 moments (blocks_lanes.h): rules[] with the moments decoded and coded again group by group, so
+     * that the divisions of one group pass while the next is decoded. NULL where a loop has no such form: the tile step
+     * then calls decode, rule and encode. args->s is not read. ---- */
     lst__q8_rule *rules_q8[LST__N_RULE_LOOPS];
 } lst__kernels;
 
