@@ -20,6 +20,7 @@
 #include "cli/run_options.h"
 #include "data/bytes.h"
 #include "leanstep/ckpt.h"
+#include "train/folder_tokenizer.h"
 
 /* The next runs/MODEL-N that is free. */
 static void choose_folder(const char *name, char *out, size_t n)
@@ -49,12 +50,13 @@ static bool has_weights(const char *dir)
 static lst_status choose_start(train_settings *s, lst_error *err)
 {
     s->from_weights = lst__is_dir(s->model) && has_weights(s->model);
-    if (s->from_weights && s->arch.vocab != DATA_BYTES_VOCAB)
-        return lst__fail(err, LST_ERR_UNSUPPORTED,
-                         "%s has weights for a vocabulary of %zu tokens, and training is byte-level (%d tokens): the "
-                         "model's own tokenizer is not used yet. Give its config.json alone to train that shape from "
-                         "random weights.",
-                         s->model, s->arch.vocab, DATA_BYTES_VOCAB);
+    if (s->from_weights && s->arch.vocab != DATA_BYTES_VOCAB && !train_has_tokenizer(s->model))
+        return lst__fail(
+            err, LST_ERR_UNSUPPORTED,
+            "%s has weights for a vocabulary of %zu tokens and no tokenizer.json; without one, text is read as "
+            "bytes (%d tokens). Put the model's tokenizer.json beside its weights, or give its config.json "
+            "alone to train that shape from random weights.",
+            s->model, s->arch.vocab, DATA_BYTES_VOCAB);
     return LST_OK;
 }
 
@@ -173,10 +175,10 @@ const cli_command cli_command_train = {
                 "  leanstep train my-model/config.json --data text/ --grads release --clip 0\n",
     .text =
         "MODEL is a config.json or a built-in name (random weights), or a folder with config.json and\n"
-        "model.safetensors (training goes on from its weights; byte-level models only). `leanstep plan` lists the "
-        "names.\n"
-        "Text is read byte by byte: no tokenizer, any language. Binary files, hidden files and build folders are "
-        "skipped.\n"
+        "model.safetensors (training goes on from its weights). `leanstep plan` lists the names.\n"
+        "Text is encoded with the folder's tokenizer.json (byte-level BPE); each document ends with the model's "
+        "eos token.\n"
+        "Without one it is read byte by byte. Binary files, hidden files and build folders are skipped.\n"
         "\n"
         "--memory alone is enough: where the options and defaults do not fit, the recipe nearest to them in its "
         "numbers that\n"

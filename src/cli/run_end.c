@@ -11,7 +11,9 @@
 #include "cli/interrupt.h"
 #include "cli/print.h"
 #include "cli/run_options.h"
+#include "train/folder_tokenizer.h"
 #include "train/sample.h"
+#include "train/write.h"
 
 void cli_print_run(const train_run *run)
 {
@@ -83,17 +85,58 @@ static void on_byte(void *user, char byte)
         t->bytes[t->n++] = byte;
 }
 
+static void on_text(void *user, const char *bytes, size_t n)
+{
+    text *t = user;
+    if (n >= t->room - t->n)
+        return;
+    memcpy(t->bytes + t->n, bytes, n);
+    t->n += n;
+}
+
+/* The prompt, or the end of a document, which is what stands before the next. */
+static lst_status sample_tokens(train_run *run, const model_sampling *sampling, text *t, lst_error *err)
+{
+    data_tokenizer *tokenizer;
+    data_ids ids = {0};
+    int32_t end;
+    const char *prompt = run->settings.prompt;
+    lst_status status = train_folder_tokenizer(&tokenizer, &end, run->folder, &run->settings.arch, err);
+    if (status != LST_OK)
+        return status;
+    train_writer writer = {.tokenizer = tokenizer, .on_text = on_text, .user = t};
+    train_stops_add(&writer.stops, end);
+    if (prompt[0])
+        status = data_tokenizer_encode(tokenizer, prompt, strlen(prompt), true, &ids, err);
+    if (status == LST_OK)
+        status = train_write(run->engine->model, ids.n ? ids.ids : &end, ids.n ? ids.n : 1, sampling, &writer, err);
+    lst__free(ids.ids);
+    data_tokenizer_free(tokenizer);
+    return status;
+}
+
+static lst_status sample(train_run *run, const model_sampling *sampling, text *t, lst_error *err)
+{
+    if (run->corpus.tokens)
+        return sample_tokens(run, sampling, t, err);
+    return train_sample(run->engine->model, run->settings.prompt, sampling, on_byte, t, err);
+}
+
+/* A token spells a few bytes; what is beyond the room is left out. */
+#define BYTES_A_TOKEN 16
+
 /* The sample in fresh memory (lst__free), or NULL where none was asked for or could be had. */
 static char *write_sample(const cli_args *args, train_run *run)
 {
     const train_settings *s = &run->settings;
     if (s->sample_tokens == 0)
         return NULL;
-    text t = {lst__alloc(s->sample_tokens + 1, 1), 0, s->sample_tokens + 1};
+    const size_t room = s->sample_tokens * (run->corpus.tokens ? BYTES_A_TOKEN : 1) + 1;
+    text t = {lst__alloc(room, 1), 0, room};
     model_sampling sampling = {
         .max_tokens = s->sample_tokens, .temperature = s->temperature, .top_k = s->top_k, .seed = s->seed};
     lst_error err = {.message = "no memory for the sample"};
-    if (!t.bytes || train_sample(run->engine->model, s->prompt, &sampling, on_byte, &t, &err) != LST_OK) {
+    if (!t.bytes || sample(run, &sampling, &t, &err) != LST_OK) {
         (void)cli_fail(args, &err);
         lst__free(t.bytes);
         return NULL;
@@ -113,6 +156,9 @@ static void print_losses(const train_run *run)
         if (!isnan(m->last_valid))
             printf("; validation first %.4f, last %.4f, best %.4f", m->first_valid, m->last_valid, m->best_valid);
         printf("; %.0f tokens/s\n", m->tokens_per_s);
+        if (run->corpus.tokens && !isnan(m->last_valid))
+            printf("          perplexity of the validation text: %.2f before, %.2f after\n", exp(m->first_valid),
+                   exp(m->last_valid));
         if (m->n_skipped)
             printf("          %llu steps skipped: numbers were not finite (metrics.jsonl names the tensors)\n",
                    (unsigned long long)m->n_skipped);
@@ -128,14 +174,14 @@ static int conclude(const cli_args *args, train_run *run, lst_status ended, bool
         print_losses(run);
         cli_print_memory(run);
     }
-    char *sample = ended == LST_OK ? write_sample(args, run) : NULL;
-    if (sample && !quiet)
+    char *written = ended == LST_OK ? write_sample(args, run) : NULL;
+    if (written && !quiet)
         printf("\nSample%s\n%s%s\n", run->settings.prompt[0] ? " (the prompt first)" : "", run->settings.prompt,
-               sample);
+               written);
     int result = CLI_OK;
-    if (train_run_report(run, sample, &err) != LST_OK)
+    if (train_run_report(run, written, &err) != LST_OK)
         result = cli_fail(args, &err);
-    lst__free(sample);
+    lst__free(written);
     if (!quiet)
         printf("\nThe run is in %s: report.html to look at, checkpoint-%08lld to load or go on from.\n", run->folder,
                (long long)run->saved_step);

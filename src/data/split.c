@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/random.h"
-#include "data/bytes.h"
 #include "data/scan.h"
 
 /* Streams of random numbers that this room draws from; another number is another stream. */
@@ -35,7 +34,7 @@ static int by_file(const void *a, const void *b)
 
 static uint64_t total_tokens(const data_corpus *corpus)
 {
-    return corpus->n_bytes + corpus->n_files;
+    return corpus->n_tokens + corpus->n_files;
 }
 
 /* Marks documents for validation and returns their tokens; passes over one that would overshoot by half. */
@@ -43,24 +42,24 @@ static uint64_t choose(const data_corpus *corpus, ranked *docs, uint64_t target)
 {
     uint64_t tokens = 0;
     for (size_t i = 0; i < corpus->n_files && tokens < target; i++) {
-        uint64_t n = corpus->files[docs[i].file].n_bytes + 1;
+        uint64_t n = corpus->files[docs[i].file].n_tokens + 1;
         docs[i].valid = tokens + n <= target + target / 2;
         tokens += docs[i].valid ? n : 0;
     }
     return tokens;
 }
 
-static void append(data_stream *stream, size_t file, uint64_t offset, uint64_t n_bytes)
+static void append(data_stream *stream, size_t file, uint64_t offset, uint64_t n_tokens)
 {
-    stream->segments[stream->n_segments++] = (data_segment){file, offset, n_bytes, stream->n_tokens};
-    stream->n_tokens += n_bytes + 1;
+    stream->segments[stream->n_segments++] = (data_segment){file, offset, n_tokens, stream->n_tokens};
+    stream->n_tokens += n_tokens + 1;
 }
 
 static size_t longest_file(const data_corpus *corpus)
 {
     size_t longest = 0;
     for (size_t i = 1; i < corpus->n_files; i++)
-        if (corpus->files[i].n_bytes > corpus->files[longest].n_bytes)
+        if (corpus->files[i].n_tokens > corpus->files[longest].n_tokens)
             longest = i;
     return longest;
 }
@@ -68,29 +67,29 @@ static size_t longest_file(const data_corpus *corpus)
 static lst_status refuse_short(const data_corpus *corpus, size_t seq, lst_error *err)
 {
     uint64_t tokens = total_tokens(corpus);
-    uint64_t longest = corpus->files[longest_file(corpus)].n_bytes;
-    /* Cutting the longest document leaves it a byte; both streams need seq + 1 tokens, and the cut adds an end
+    uint64_t longest = corpus->files[longest_file(corpus)].n_tokens;
+    const char *unit = corpus->tokens ? "" : "bytes, and ";
+    /* Cutting the longest document leaves it a token; both streams need seq + 1 tokens, and the cut adds an end
      * token. */
-    uint64_t works = longest - 1 < (tokens - 1) / 2 ? longest - 1 : (tokens - 1) / 2;
+    uint64_t works = longest == 0 ? 0 : longest - 1 < (tokens - 1) / 2 ? longest - 1 : (tokens - 1) / 2;
     if (works < 1)
-        return lst__fail(
-            err, LST_ERR_ARGUMENT,
-            "%s: the text is too short to train on: %llu tokens (bytes, and one end token a document) cannot be "
-            "split into training and validation.",
-            corpus->root, (unsigned long long)tokens);
+        return lst__fail(err, LST_ERR_ARGUMENT,
+                         "%s: the text is too short to train on: %llu tokens (%sone end token a document) cannot be "
+                         "split into training and validation.",
+                         corpus->root, (unsigned long long)tokens, unit);
     return lst__fail(
         err, LST_ERR_ARGUMENT,
-        "%s: the text is too short for --seq %zu: it has %llu tokens (bytes, and one end token a document), too few "
+        "%s: the text is too short for --seq %zu: it has %llu tokens (%sone end token a document), too few "
         "for one sequence of %zu + 1 each in training and validation. Use --seq %llu or less, or more text.",
-        corpus->root, seq, (unsigned long long)tokens, seq, (unsigned long long)works);
+        corpus->root, seq, (unsigned long long)tokens, unit, seq, (unsigned long long)works);
 }
 
 /* All documents train; the end of the longest is cut off for validation. */
 static lst_status cut_longest(data_split *out, const data_corpus *corpus, uint64_t target, size_t seq, lst_error *err)
 {
     size_t longest = longest_file(corpus);
-    uint64_t n = corpus->files[longest].n_bytes;
-    uint64_t train_rest = total_tokens(corpus) - n; /* what trains even if this document gave all its bytes */
+    uint64_t n = corpus->files[longest].n_tokens;
+    uint64_t train_rest = total_tokens(corpus) - n; /* what trains even if this document gave all its tokens */
     uint64_t keep_at_least = train_rest > seq ? 1 : (uint64_t)seq + 1 - train_rest;
     if (n < seq + keep_at_least)
         return refuse_short(corpus, seq, err);
@@ -98,7 +97,7 @@ static lst_status cut_longest(data_split *out, const data_corpus *corpus, uint64
     if (cut > n - keep_at_least)
         cut = n - keep_at_least;
     for (size_t i = 0; i < corpus->n_files; i++)
-        append(&out->train, i, 0, i == longest ? n - cut : corpus->files[i].n_bytes);
+        append(&out->train, i, 0, i == longest ? n - cut : corpus->files[i].n_tokens);
     append(&out->valid, longest, n - cut, cut);
     out->n_shared = 1;
     return LST_OK;
@@ -121,7 +120,7 @@ static lst_status split_documents(data_split *out, const data_corpus *corpus, ra
         return cut_longest(out, corpus, target, seq, err);
     qsort(docs, corpus->n_files, sizeof *docs, by_file);
     for (size_t i = 0; i < corpus->n_files; i++)
-        append(docs[i].valid ? &out->valid : &out->train, docs[i].file, 0, corpus->files[docs[i].file].n_bytes);
+        append(docs[i].valid ? &out->valid : &out->train, docs[i].file, 0, corpus->files[docs[i].file].n_tokens);
     return LST_OK;
 }
 
@@ -180,6 +179,14 @@ static lst_status read_bytes(const data_stream *stream, const data_segment *segm
     return status;
 }
 
+static lst_status read_part(const data_stream *stream, const data_segment *segment, uint64_t first, size_t n,
+                            int32_t *out, lst_error *err)
+{
+    if (!stream->corpus->tokens)
+        return read_bytes(stream, segment, first, n, out, err);
+    return data_corpus_read_tokens(stream->corpus, segment->file, segment->offset + first, out, n, err);
+}
+
 lst_status data_stream_read(const data_stream *stream, uint64_t first, size_t n, int32_t *out, lst_error *err)
 {
     if (first > stream->n_tokens || n > stream->n_tokens - first)
@@ -190,12 +197,12 @@ lst_status data_stream_read(const data_stream *stream, uint64_t first, size_t n,
     while (n > 0) {
         const data_segment *segment = &stream->segments[at++];
         uint64_t inside = first - segment->first_token;
-        size_t run = segment->n_bytes - inside < n ? (size_t)(segment->n_bytes - inside) : n;
-        lst_status status = run ? read_bytes(stream, segment, inside, run, out, err) : LST_OK;
+        size_t run = segment->n_tokens - inside < n ? (size_t)(segment->n_tokens - inside) : n;
+        lst_status status = run ? read_part(stream, segment, inside, run, out, err) : LST_OK;
         if (status != LST_OK)
             return status;
         if (run < n)
-            out[run++] = DATA_BYTES_END;
+            out[run++] = stream->corpus->end_token;
         out += run;
         first += run;
         n -= run;

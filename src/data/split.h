@@ -11,11 +11,11 @@
 #include "data/corpus.h"
 #include "leanstep/status.h"
 
-/* A document, or a part of one. Its tokens are its bytes and then DATA_BYTES_END. */
+/* A document, or a part of one. Its tokens are those of the file (bytes, or a tokenizer's ids) and then the end. */
 typedef struct data_segment {
     size_t file;
-    uint64_t offset, n_bytes;
-    uint64_t first_token; /* in the stream */
+    uint64_t offset, n_tokens; /* in the file's tokens; without the end */
+    uint64_t first_token;      /* in the stream */
 } data_segment;
 
 typedef struct data_stream {

@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "io/json.h"
 #include "leanstep/ckpt.h"
+#include "train/folder_tokenizer.h"
 #include "train/run_private.h"
 
 /* Far above any settings or config; a file beyond it is not one. */
@@ -197,6 +198,8 @@ static lst_status save_files(train_run *run, const char *dir, lst_error *err)
     lst_status status = weights && optim ? LST_OK : lst__fail_memory(err, "a checkpoint's names", 2 * strlen(dir));
     if (status == LST_OK)
         status = save_config(run, dir, err);
+    if (status == LST_OK && run->corpus.tokens)
+        status = train_carry_tokenizer(run->folder, dir, run->corpus.end_token, err);
     if (status == LST_OK)
         status = move_weights(run->plan, run->engine->model, weights, true, err);
     if (status == LST_OK)

@@ -18,16 +18,12 @@
 #include "optim/schedule_free.h"
 #include "train/checkpoint.h"
 #include "train/engine.h"
+#include "train/folder_tokenizer.h"
 #include "train/hf_folder.h"
 #include "train/run_private.h"
 #include "train/trainer_state.h"
 
 #define MAX_CONFIG ((size_t)4 << 20)
-
-/* What belongs to a model beside its weights and its config. */
-static const char *const carried[] = {
-    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
-    "merges.txt",     "chat_template.jinja",   "generation_config.json"};
 
 typedef struct exporting {
     const train_export *job;
@@ -220,25 +216,6 @@ static lst_status write_config(const exporting *e, lst_error *err)
     return status;
 }
 
-static lst_status copy_file(const char *from, const char *to, lst_error *err)
-{
-    lst_map map;
-    lst_writer *writer;
-    lst_status status = lst__map_open(from, &map, err);
-    if (status != LST_OK)
-        return status;
-    status = lst__writer_open(&writer, to, err);
-    if (status == LST_OK) {
-        status = lst__writer_write(writer, map.data, map.n_bytes, err);
-        if (status == LST_OK)
-            status = lst__writer_commit(writer, err);
-        else
-            lst__writer_abort(writer);
-    }
-    lst__map_close(&map);
-    return status;
-}
-
 /* From the checkpoint, the run, or the model it began from: the first that has it. */
 static lst_status carry(const exporting *e, const char *name, lst_error *err)
 {
@@ -249,7 +226,7 @@ static lst_status carry(const exporting *e, const char *name, lst_error *err)
         char *from = lst__path_join(folders[i], name), *to;
         lst_status status = in_folder(e, name, &to, err);
         if (status == LST_OK)
-            status = from ? copy_file(from, to, err) : lst__fail_memory(err, name, strlen(folders[i]));
+            status = from ? train_copy_file(from, to, err) : lst__fail_memory(err, name, strlen(folders[i]));
         lst__free(from);
         lst__free(to);
         return status;
@@ -283,8 +260,8 @@ static lst_status write_all(exporting *e, train_exported *done, lst_error *err)
     lst_status status = write_config(e, err);
     if (status == LST_OK)
         status = train_hf_write_weights(e->temporary, &weights, err);
-    for (size_t i = 0; status == LST_OK && i < sizeof carried / sizeof *carried; i++)
-        status = carry(e, carried[i], err);
+    for (size_t i = 0; status == LST_OK && i < TRAIN_N_CARRIED; i++)
+        status = carry(e, train_carried[i], err);
     return status == LST_OK ? write_state(e, done->step, err) : status;
 }
 

@@ -11,20 +11,44 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "data/bytes.h"
+#include "data/tokenize.h"
 #include "train/checkpoint.h"
+#include "train/folder_tokenizer.h"
 #include "train/hf_folder.h"
 #include "train/plan_json.h"
 #include "train/run_private.h"
 
+/* Of a run that goes on, the run's own; of a new one, the model's. NULL: text is bytes. */
+static const char *tokenizer_folder(const train_run *run)
+{
+    const char *folder = lst__is_dir(run->folder) ? run->folder : run->settings.model;
+    return train_has_tokenizer(folder) ? folder : NULL;
+}
+
+static lst_status tokenize(train_run *run, const char *folder, lst_error *err)
+{
+    data_tokenizer *tokenizer;
+    int32_t end;
+    lst_status status = train_folder_tokenizer(&tokenizer, &end, folder, &run->settings.arch, err);
+    if (status != LST_OK)
+        return status;
+    status = data_corpus_tokenize(&run->corpus, tokenizer, end, err);
+    data_tokenizer_free(tokenizer);
+    return status;
+}
+
 static lst_status open_data(train_run *run, lst_error *err)
 {
     const train_settings *s = &run->settings;
-    if (s->arch.vocab < DATA_BYTES_VOCAB)
+    const char *folder = tokenizer_folder(run);
+    if (!folder && s->arch.vocab < DATA_BYTES_VOCAB)
         return lst__fail(err, LST_ERR_ARGUMENT,
                          "the model's vocabulary has %zu tokens, and byte-level text needs %d: 256 bytes and "
                          "the end of a document. Set \"vocab_size\": %d.",
                          s->arch.vocab, DATA_BYTES_VOCAB, DATA_BYTES_VOCAB);
     lst_status status = data_corpus_open(&run->corpus, s->data, err);
+    if (status == LST_OK && folder)
+        status = tokenize(run, folder, err);
     if (status == LST_OK)
         status = data_split_make(&run->split, &run->corpus, s->seed, s->valid_fraction, s->recipe.seq, err);
     if (status == LST_OK)
@@ -200,7 +224,10 @@ lst_status train_run_start(train_run **out, const train_settings *settings, cons
     if (status == LST_OK)
         status = lst__make_dirs(folder, err);
     if (status == LST_OK) {
-        status = train__run_write_settings(run, err);
+        if (run->corpus.tokens)
+            status = train_carry_tokenizer(run->settings.model, folder, run->corpus.end_token, err);
+        if (status == LST_OK)
+            status = train__run_write_settings(run, err);
         if (status == LST_OK)
             status = train__run_open_log(run, err);
         if (status != LST_OK)
