@@ -34,7 +34,7 @@ static data_corpus tokenized(const temp_folder *folder, data_tokenizer *t, int32
     return corpus;
 }
 
-/* More than two pieces of lines; runs of newlines and spaces, words of other alphabets, so that a careless cut shows. */
+/* More than two pieces of lines; runs of newlines and spaces, other alphabets, so that a careless cut shows. */
 static char *long_text(void)
 {
     static const char *const parts[] = {"don't ", "plan\n", "\n\n",   "   ",  "äöü",
