@@ -17,7 +17,9 @@
 #include "leanstep/ledger.h"
 #include "leanstep/pool.h"
 #include "plan/activations.h"
+#include "plan/gguf_arch.h"
 #include "train/checkpoint.h"
+#include "train/gguf_file.h"
 #include "train/sample.h"
 #include "train/write.h"
 
@@ -42,7 +44,7 @@ typedef struct source {
     lst_arch arch;
     lst_weight_form form;
     size_t positions;
-    char *tokenizer; /* tokenizer.json's path (lst__free); NULL: byte-level */
+    char *tokenizer; /* path of a tokenizer.json or GGUF file (lst__free); NULL: byte-level */
 } source;
 
 #define MAX_POSITIONS 1024 /* of a folder that does not say how long its sequences were */
@@ -78,6 +80,19 @@ static lst_status find_folder(const char *folder, source *out, lst_error *err)
     return out->weights ? LST_OK : lst__fail_memory(err, "a name", strlen(folder) + 1);
 }
 
+/* One file has it all. */
+static lst_status find_gguf(const char *path, source *out, lst_error *err)
+{
+    lst_status status = lst__arch_open_gguf(path, &out->arch, err);
+    if (status != LST_OK)
+        return status;
+    out->form = LST_WEIGHT_F32;
+    out->positions = out->arch.max_positions < MAX_POSITIONS ? out->arch.max_positions : MAX_POSITIONS;
+    out->weights = lst__strdup(path);
+    out->tokenizer = lst__strdup(path);
+    return out->weights && out->tokenizer ? LST_OK : lst__fail_memory(err, "a name", strlen(path) + 1);
+}
+
 /* Beside the weights, or in the run's folder. */
 static lst_status find_tokenizer(const char *folder, source *out, lst_error *err)
 {
@@ -100,10 +115,12 @@ static lst_status find_tokenizer(const char *folder, source *out, lst_error *err
 static lst_status find_source(const char *folder, source *out, lst_error *err)
 {
     memset(out, 0, sizeof *out);
+    if (lst__is_gguf(folder))
+        return find_gguf(folder, out, err);
     if (!lst__is_dir(folder))
         return lst__fail(err, LST_ERR_IO,
-                         "%s is not a folder: expected one that `leanstep train` has made, or one with config.json and "
-                         "model.safetensors",
+                         "%s is not a folder: expected one that `leanstep train` has made, one with config.json and "
+                         "model.safetensors, or a .gguf file",
                          folder);
     lst_status status = is_run(folder) ? find_run(folder, out, err) : find_folder(folder, out, err);
     if (status == LST_OK)
@@ -164,11 +181,13 @@ static lst_status write_tokens(const cli_args *args, const source *from, model *
     data_ids ids = {0};
     train_writer writer = {.on_text = put_text};
     const char *prompt = cli_given(args, "prompt") ? cli_text(args, "prompt") : "";
-    lst_status status = data_tokenizer_load(&t, from->tokenizer, err);
+    lst_status status = lst__is_gguf(from->tokenizer) ? train_gguf_tokenizer(&t, from->tokenizer, err)
+                                                      : data_tokenizer_load(&t, from->tokenizer, err);
     if (status != LST_OK)
         return status;
     writer.tokenizer = t;
-    status = train_stops_read(&writer.stops, from->weights, err);
+    status = lst__is_gguf(from->weights) ? train_gguf_stops(&writer.stops, from->weights, err)
+                                         : train_stops_read(&writer.stops, from->weights, err);
     if (status == LST_OK && cli_given(args, "chat")) {
         add_turn_ends(t, &writer.stops);
         status = encode_chat(args, t, &ids, err);
@@ -258,18 +277,20 @@ static int run(const cli_args *args)
 const cli_command cli_command_generate = {
     .name = "generate",
     .summary = "let a trained model write",
-    .positionals = "RUN|CHECKPOINT|DIR [options]",
+    .positionals = "RUN|CHECKPOINT|DIR|FILE.gguf [options]",
     .min_positionals = 1,
     .max_positionals = 1,
     .examples = "  leanstep generate runs/demo-1 --prompt 'static int '\n"
                 "  leanstep generate runs/demo-1/checkpoint-00000500 --temperature 0\n"
                 "  leanstep generate my-qwen --chat qwen2.5 --system 'Be brief.' --prompt 'Why is the sky blue?'\n",
-    .text = "RUN is a folder that `leanstep train` has made: its newest checkpoint is used. DIR is a folder with "
-            "config.json and\n"
-            "model.safetensors; its tokenizer.json, if there is one, makes the tokens, and eos_token_id of "
-            "generation_config.json and\n"
-            "config.json ends the text. What is written is valid UTF-8. The same seed gives the same text, for any "
-            "number of threads.\n",
+    .text =
+        "RUN is a folder that `leanstep train` has made: its newest checkpoint is used. DIR is a folder with "
+        "config.json and\n"
+        "model.safetensors; its tokenizer.json, if there is one, makes the tokens, and eos_token_id of "
+        "generation_config.json and\n"
+        "config.json ends the text. FILE.gguf has all of that in itself (gpt2, llama, qwen2 or qwen3; F32 to Q2_K). "
+        "What is\n"
+        "written is valid UTF-8. The same seed gives the same text, for any number of threads.\n",
     .tables = {{"Options", options}},
     .run = run,
 };

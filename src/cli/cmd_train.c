@@ -20,6 +20,7 @@
 #include "cli/run_options.h"
 #include "data/bytes.h"
 #include "leanstep/ckpt.h"
+#include "plan/gguf_arch.h"
 #include "train/folder_tokenizer.h"
 
 /* The next runs/MODEL-N that is free. */
@@ -49,6 +50,11 @@ static bool has_weights(const char *dir)
 
 static lst_status choose_start(train_settings *s, lst_error *err)
 {
+    if (lst__is_gguf(s->model))
+        return lst__fail(err, LST_ERR_UNSUPPORTED,
+                         "%s: training from a GGUF file's weights is not implemented; `leanstep generate` and "
+                         "`leanstep plan` take the file",
+                         s->model);
     s->from_weights = lst__is_dir(s->model) && has_weights(s->model);
     if (s->from_weights && s->arch.vocab != DATA_BYTES_VOCAB && !train_has_tokenizer(s->model))
         return lst__fail(

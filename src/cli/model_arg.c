@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "cli/args.h"
+#include "plan/gguf_arch.h"
 
 /* A config.json is a few KB; one of 4 MiB is something else. */
 #define MAX_CONFIG_BYTES ((size_t)4 << 20)
@@ -98,6 +99,8 @@ lst_status cli_model_arch(const char *model, lst_arch *out, lst_error *err)
         lst__free(path);
         return status;
     }
+    if (lst__is_gguf(model))
+        return lst__arch_open_gguf(model, out, err);
     if (lst__is_file(model))
         return read_config(model, out, err);
     for (size_t i = 0; i < N_BUILTINS; i++)

@@ -127,9 +127,18 @@ lst_status data_bpe_encode(data_bpe *bpe, const char *word, size_t n, data_ids *
     lst_status status = make_room(bpe, n, err);
     if (status != LST_OK)
         return status;
-    for (size_t i = 0; i < n; i++)
-        bpe->nodes[i] =
-            (data_bpe_node){bpe->byte_ids[(unsigned char)word[i]], (int32_t)i - 1, i + 1 < n ? (int32_t)i + 1 : -1};
+    size_t kept = 0; /* bytes without a token are left out, as the reference does */
+    for (size_t i = 0; i < n; i++) {
+        const int32_t id = bpe->byte_ids[(unsigned char)word[i]];
+        if (id >= 0) {
+            bpe->nodes[kept] = (data_bpe_node){id, (int32_t)kept - 1, (int32_t)kept + 1};
+            kept++;
+        }
+    }
+    if (kept == 0)
+        return LST_OK;
+    bpe->nodes[kept - 1].next = -1;
+    n = kept;
     bpe->heap_n = 0;
     for (size_t i = 0; i + 1 < n; i++)
         queue_pair(bpe, (int32_t)i);

@@ -44,7 +44,7 @@ typedef struct data_bpe {
     data_bpe_pair *heap;
 } data_bpe;
 
-/* An empty table with room for n_merges. byte_ids is the caller's to fill. */
+/* An empty table with room for n_merges. byte_ids is the caller's to fill; -1: no token has this byte. */
 LST_MUST_USE lst_status data_bpe_make(data_bpe *out, size_t n_merges, lst_error *err);
 void data_bpe_free(data_bpe *bpe);
 /* A pair merged before keeps its lower rank. */

@@ -4,7 +4,8 @@
  * are those of the reference library; whatever a file asks for that is not implemented is refused by name.
  *
  * Any bytes can be encoded. Bytes that are no valid UTF-8 are characters of no class: each becomes the token of its
- * byte, and decoding gives the same bytes back. (The reference library cannot be given such text.)
+ * byte, and decoding gives the same bytes back. (The reference library cannot be given such text.) A vocabulary may
+ * lack rare bytes, as SmolLM2's lacks 21; they are left out of the ids, as the reference does.
  *
  * A tokenizer has scratch of its own and belongs to one thread.
  */
@@ -17,6 +18,7 @@
 
 #include "data/bpe.h"
 #include "data/unicode.h"
+#include "io/gguf.h"
 #include "leanstep/status.h"
 
 typedef struct data_tokenizer data_tokenizer;
@@ -25,6 +27,8 @@ LST_MUST_USE lst_status data_tokenizer_load(data_tokenizer **out, const char *pa
 /* From the text of a tokenizer.json; `where` is how messages call it. */
 LST_MUST_USE lst_status data_tokenizer_parse(data_tokenizer **out, const char *where, const char *text, size_t n_bytes,
                                              lst_error *err);
+/* From the tokenizer.ggml.* keys of a GGUF file: model gpt2, pre-tokenizers gpt-2, smollm, llama-bpe and qwen2. */
+LST_MUST_USE lst_status data_tokenizer_from_gguf(data_tokenizer **out, const lst_gguf *gguf, lst_error *err);
 void data_tokenizer_free(data_tokenizer *t); /* NULL is allowed */
 
 /* Number of tokens, added ones included, and the largest id + 1 (a model's table may be longer still). */

@@ -12,7 +12,9 @@
 #include "base/files.h"
 #include "io/json.h"
 #include "leanstep/ckpt.h"
+#include "plan/gguf_arch.h"
 #include "train/folder_tokenizer.h"
+#include "train/gguf_file.h"
 #include "train/run_private.h"
 
 /* Far above any settings or config; a file beyond it is not one. */
@@ -59,7 +61,7 @@ static lst_status move_weights(const lst_plan *plan, model *m, const char *path,
 
 lst_status train_load_model(const char *dir, const lst_plan *plan, model *m, lst_error *err)
 {
-    return move_weights(plan, m, dir, false, err);
+    return lst__is_gguf(dir) ? train_gguf_load(dir, plan, m, err) : move_weights(plan, m, dir, false, err);
 }
 
 lst_status train__load_weights(train_run *run, const char *source, lst_error *err)

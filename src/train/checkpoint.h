@@ -17,7 +17,7 @@ LST_MUST_USE lst_status train__load_weights(train_run *run, const char *source, 
 LST_MUST_USE lst_status train_read_config(const char *dir, lst_arch *out, lst_error *err);
 /* RUN/settings.json. */
 LST_MUST_USE lst_status train_read_settings(const char *folder, train_settings *out, lst_error *err);
-/* Weights of a folder into a model that was made to generate: `arch` names them. */
+/* Weights of a folder or GGUF file into a model that was made to generate: `arch` names them. */
 LST_MUST_USE lst_status train_load_model(const char *dir, const lst_plan *plan, model *m, lst_error *err);
 
 #endif

@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
  * golden_gguf FOLDER [BAD_FOLDER]: every file of kind "gguf" in FOLDER is read and its tensors, bytes, offsets and
- * keys compared; every gguf_* case of bad.json in BAD_FOLDER (by default FOLDER/../bad) is refused or accepted as it
- * says.
+ * keys compared, then its texts tokenized and its logits computed; every gguf_* case of bad.json in BAD_FOLDER (by
+ * default FOLDER/bad or FOLDER/../bad) is refused or accepted as it says.
  */
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arena.h"
 #include "base/files.h"
 #include "io/gguf.h"
 #include "io/json.h"
+#include "io/safetensors.h"
+#include "leanstep/ledger.h"
+#include "leanstep/pool.h"
+#include "model/model.h"
+#include "plan/gguf_arch.h"
+#include "train/gguf_file.h"
 
 static int passed, failed;
 
@@ -53,6 +61,117 @@ static bool same_key(const lst_gguf *g, const char *name, const json_t *entry)
         return lst__gguf_get_real(g, name, &real, &err) == LST_OK && (float)real == (float)json_real_value(value);
     return lst__gguf_find_key(g, name) != NULL;
 }
+
+/* ---- tokens ---- */
+
+static bool same_ids(data_tokenizer *t, const json_t *text, lst_error *err)
+{
+    data_ids ids = {0};
+    const json_t *string = json_object_get(text, "text"), *expected = json_object_get(text, "ids");
+    bool same =
+        data_tokenizer_encode(t, json_string_value(string), json_string_length(string), false, &ids, err) == LST_OK &&
+        ids.n == json_array_size(expected);
+    for (size_t i = 0; same && i < ids.n; i++)
+        same = ids.ids[i] == json_integer_value(json_array_get(expected, i));
+    lst__free(ids.ids);
+    return same;
+}
+
+static void check_tokens(const char *path, const char *name, const json_t *texts)
+{
+    lst_error err = {0};
+    data_tokenizer *t;
+    if (train_gguf_tokenizer(&t, path, &err) != LST_OK) {
+        report(false, name, err.message);
+        return;
+    }
+    bool same = true;
+    for (size_t i = 0; i < json_array_size(texts); i++)
+        same = same_ids(t, json_array_get(texts, i), &err) && same;
+    report(same, name, "tokens");
+    data_tokenizer_free(t);
+}
+
+/* ---- logits ---- */
+
+/* The worst difference over the largest logit. */
+static double logits_error(model *m, const lst_st *expected, lst_error *err)
+{
+    const lst_st_tensor *ids = lst__st_find(expected, "input_ids"), *want = lst__st_find(expected, "logits");
+    double worst = 0, largest = 0;
+    for (size_t i = 0; i < ids->n_elems; i++) {
+        int64_t id;
+        memcpy(&id, ids->data + 8 * i, 8);
+        model_ids(m, 0)[i] = (int32_t)id;
+        model_targets(m, 0)[i] = MODEL_IGNORE;
+    }
+    float *got = malloc(want->n_bytes);
+    if (!got || model_logits(m, got, err) != LST_OK)
+        worst = INFINITY;
+    for (size_t i = 0; worst < INFINITY && i < want->n_elems; i++) {
+        float w;
+        memcpy(&w, want->data + 4 * i, 4);
+        double d = fabs((double)got[i] - (double)w);
+        largest = fmax(largest, fabs((double)w));
+        worst = d > worst || isnan(d) ? d : worst;
+    }
+    free(got);
+    return isnan(worst) ? INFINITY : worst / largest;
+}
+
+static double run_file(const char *path, const lst_st *expected, lst_error *err)
+{
+    static lst_ledger ledger;
+    lst_arch arch;
+    lst_plan *plan = NULL;
+    lst_pool *pool = NULL;
+    lst_arena arena = {0};
+    model *m = NULL;
+    double error = INFINITY;
+    lst_recipe recipe;
+    lst_recipe_default(&recipe);
+    recipe.batch = 1;
+    recipe.seq = lst__st_find(expected, "input_ids")->n_elems;
+    recipe.weights = LST_WEIGHT_F32;
+    recipe.threads = 1;
+    lst_ledger_init(&ledger);
+    if (lst__arch_open_gguf(path, &arch, err) == LST_OK && lst_plan_create(&plan, &arch, &recipe, err) == LST_OK &&
+        lst_pool_create(&pool, 1, err) == LST_OK &&
+        lst__arena_reserve(&arena, (size_t)plan->arena_bytes, pool, err) == LST_OK &&
+        model_create(&m, plan, arena.base, &ledger, pool, err) == LST_OK &&
+        train_gguf_load(path, plan, m, err) == LST_OK)
+        error = logits_error(m, expected, err);
+    model_destroy(m);
+    if (arena.base)
+        lst__arena_release(&arena);
+    lst_pool_destroy(pool);
+    lst_plan_destroy(plan);
+    return error;
+}
+
+static void check_model(const char *folder, const char *name, const json_t *root)
+{
+    lst_error err = {0};
+    lst_st *expected = NULL;
+    char said[1200];
+    char *path = lst__path_join(folder, json_string_value(json_object_get(root, "gguf")));
+    char *other = lst__path_join(folder, json_string_value(json_object_get(root, "file")));
+    if (path && json_object_get(root, "tokens"))
+        check_tokens(path, name, json_object_get(root, "tokens"));
+    if (path && other && lst__st_open(&expected, other, &err) == LST_OK) {
+        const double tolerance = json_number_value(json_object_get(json_object_get(root, "tolerance"), "logits"));
+        const double error = run_file(path, expected, &err);
+        snprintf(said, sizeof said, "logits %.1e of %.1e %s", error, tolerance, err.message);
+        report(error <= tolerance, name, said);
+    } else {
+        report(false, name, err.message);
+    }
+    lst__st_close(expected);
+    lst__free(path);
+    lst__free(other);
+}
+
+/* ---- */
 
 static void check_file(const char *folder, const char *name, json_t *root)
 {
@@ -110,6 +229,8 @@ static void check_folder(const char *folder)
         const char *kind = json_string_value(json_object_get(root, "kind"));
         if (kind && strcmp(kind, "gguf") == 0)
             check_file(folder, file->d_name, root);
+        if (kind && strcmp(kind, "gguf") == 0)
+            check_model(folder, file->d_name, root);
         json_decref(root);
         lst__free(path);
     }
