@@ -9,7 +9,9 @@
 #include "cli/commands.h"
 #include "cli/print.h"
 #include "leanstep/pool.h"
+#include "plan/gguf_arch.h"
 #include "train/export.h"
+#include "train/export_gguf.h"
 #include "train/hf_folder.h"
 
 static const cli_option options[] = {
@@ -49,7 +51,7 @@ static int run(const cli_args *args)
                               .shard_bytes = cli_count(args, "shard-size"),
                               .pool = pool};
     if (status == LST_OK)
-        status = train_export_run(&job, &done, &err);
+        status = lst__is_gguf(job.from) ? train_export_gguf(&job, &done, &err) : train_export_run(&job, &done, &err);
     if (status == LST_OK)
         report(&job, &done);
     lst_pool_destroy(pool);
@@ -59,7 +61,7 @@ static int run(const cli_args *args)
 const cli_command cli_command_export = {
     .name = "export",
     .summary = "write a run's weights as a Hugging Face folder",
-    .positionals = "RUN|CHECKPOINT --out DIR [options]",
+    .positionals = "RUN|CHECKPOINT|FILE.gguf --out DIR [options]",
     .min_positionals = 1,
     .max_positionals = 1,
     .examples = "  leanstep export runs/demo-1 --out demo-hf\n"
@@ -72,7 +74,8 @@ const cli_command cli_command_export = {
             "what to\n"
             "evaluate. --dtype f32 of a run that keeps 16-bit weights writes the optimizer's exact ones, and takes the "
             "run's\n"
-            "memory to read them. The folder appears whole or not at all.\n",
+            "memory to read them. The folder appears whole or not at all.\n"
+            "A GGUF file becomes such a folder too (float32 if not told otherwise), and training goes on from there.\n",
     .tables = {{"Options", options}},
     .run = run,
 };

@@ -52,8 +52,8 @@ static lst_status choose_start(train_settings *s, lst_error *err)
 {
     if (lst__is_gguf(s->model))
         return lst__fail(err, LST_ERR_UNSUPPORTED,
-                         "%s: training from a GGUF file's weights is not implemented; `leanstep generate` and "
-                         "`leanstep plan` take the file",
+                         "%s: training from a GGUF file's weights is not implemented; make a folder of it with "
+                         "`leanstep export FILE --out DIR` and train on that",
                          s->model);
     s->from_weights = lst__is_dir(s->model) && has_weights(s->model);
     if (s->from_weights && s->arch.vocab != DATA_BYTES_VOCAB && !train_has_tokenizer(s->model))

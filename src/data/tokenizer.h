@@ -27,6 +27,8 @@ LST_MUST_USE lst_status data_tokenizer_load(data_tokenizer **out, const char *pa
 /* From the text of a tokenizer.json; `where` is how messages call it. */
 LST_MUST_USE lst_status data_tokenizer_parse(data_tokenizer **out, const char *where, const char *text, size_t n_bytes,
                                              lst_error *err);
+/* The same as the text of a tokenizer.json (free() it). */
+LST_MUST_USE lst_status data_tokenizer_json_of_gguf(char **out, const lst_gguf *gguf, lst_error *err);
 /* From the tokenizer.ggml.* keys of a GGUF file: model gpt2, pre-tokenizers gpt-2, smollm, llama-bpe and qwen2. */
 LST_MUST_USE lst_status data_tokenizer_from_gguf(data_tokenizer **out, const lst_gguf *gguf, lst_error *err);
 void data_tokenizer_free(data_tokenizer *t); /* NULL is allowed */

@@ -26,16 +26,19 @@ static const struct {
     const char *pre;
     const char *settings; /* what tokenizer.json says beside vocabulary and merges */
 } known[] = {
-    {"gpt-2", "{\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": true}}"},
+    {"gpt-2", "{\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true, "
+              "\"use_regex\": true}}"},
     {"smollm", "{\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Digits\", "
-               "\"individual_digits\": true}, {\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": "
+               "\"individual_digits\": true}, {\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": "
+               "true, \"use_regex\": "
                "true}]}}"},
     {"llama-bpe", "{\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", "
-                  "\"behavior\": \"Isolated\", \"invert\": false}, {\"type\": \"ByteLevel\", \"add_prefix_space\": "
+                  "\"behavior\": \"Isolated\", \"invert\": false}, {\"type\": \"ByteLevel\", \"trim_offsets\": true, "
+                  "\"add_prefix_space\": "
                   "false, \"use_regex\": false}]}}"},
     {"qwen2", "{\"normalizer\": {\"type\": \"NFC\"}, \"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": "
               "[{\"type\": \"Split\", \"behavior\": \"Isolated\", \"invert\": false}, {\"type\": \"ByteLevel\", "
-              "\"add_prefix_space\": false, \"use_regex\": false}]}}"},
+              "\"add_prefix_space\": false, \"trim_offsets\": true, \"use_regex\": false}]}}"},
 };
 
 static lst_status get_strings(const lst_gguf *g, const char *key, strings *out, lst_error *err)
@@ -105,9 +108,10 @@ static lst_status add_token(const lst_gguf *g, json_t *root, strings *tokens, si
     lst_status status = LST_OK;
     if (type == TOKEN_CONTROL || type == TOKEN_USER)
         (void)json_array_append_new(json_object_get(root, "added_tokens"),
-                                    json_pack("{s:I, s:O, s:b, s:b}", "id", (json_int_t)id, "content", string,
-                                              "special", type == TOKEN_CONTROL, "normalized", 0));
-    else if (json_object_get(vocab, json_string_value(string)))
+                                    json_pack("{s:I, s:O, s:b, s:b, s:b, s:b, s:b}", "id", (json_int_t)id, "content",
+                                              string, "special", type == TOKEN_CONTROL, "normalized", 0, "single_word",
+                                              0, "lstrip", 0, "rstrip", 0));
+    if (json_object_get(vocab, json_string_value(string)))
         status = lst__fail(err, LST_ERR_FORMAT, "%s: token %zu is there twice", g->path, id);
     else
         (void)json_object_set_new(vocab, json_string_value(string), json_integer((json_int_t)id));
@@ -149,22 +153,36 @@ static lst_status add_merges(const lst_gguf *g, json_t *merges, lst_error *err)
     return status;
 }
 
-/* A file that says add_bos_token puts one before every text. */
-static lst_status add_begin(const lst_gguf *g, data_tokenizer *t, lst_error *err)
+/* A file that says add_bos_token puts one before every text: tokenizer.json's template for that. */
+static lst_status add_template(const lst_gguf *g, json_t *root, lst_error *err)
 {
     const lst_gguf_key *key = lst__gguf_find_key(g, KEY "add_bos_token");
-    size_t id;
+    size_t id, i;
+    json_t *token;
     if (!key || key->type != 7 || !*key->value) /* 7: bool */
         return LST_OK;
     lst_status status = lst__gguf_get_size(g, KEY "bos_token_id", &id, err);
     if (status != LST_OK)
         return status;
-    if (id >= t->n_ids || !t->tokens[id].there)
-        return lst__fail(err, LST_ERR_FORMAT, "%s: " KEY "bos_token_id is %zu, which no token has", g->path, id);
-    return data_ids_add(&t->before, (int32_t)id, err);
+    json_array_foreach(json_object_get(root, "added_tokens"), i, token)
+    {
+        const char *text = json_string_value(json_object_get(token, "content"));
+        if (!text || (size_t)json_integer_value(json_object_get(token, "id")) != id)
+            continue;
+        json_t *single = json_pack("[{s:{s:s,s:i}},{s:{s:s,s:i}}]", "SpecialToken", "id", text, "type_id", 0,
+                                   "Sequence", "id", "A", "type_id", 0);
+        json_t *pair = json_pack("[{s:{s:s,s:i}},{s:{s:s,s:i}}]", "Sequence", "id", "A", "type_id", 0, "Sequence", "id",
+                                 "B", "type_id", 1);
+        (void)json_object_set_new(root, "post_processor",
+                                  json_pack("{s:s,s:o,s:o,s:{s:{s:s,s:[I],s:[s]}}}", "type", "TemplateProcessing",
+                                            "single", single, "pair", pair, "special_tokens", text, "id", text, "ids",
+                                            (json_int_t)id, "tokens", text));
+        return LST_OK;
+    }
+    return lst__fail(err, LST_ERR_FORMAT, "%s: " KEY "bos_token_id is %zu, which no added token has", g->path, id);
 }
 
-lst_status data_tokenizer_from_gguf(data_tokenizer **out, const lst_gguf *g, lst_error *err)
+lst_status data_tokenizer_json_of_gguf(char **out, const lst_gguf *g, lst_error *err)
 {
     json_t *root = NULL;
     lst_status status = start(g, &root, err);
@@ -174,24 +192,33 @@ lst_status data_tokenizer_from_gguf(data_tokenizer **out, const lst_gguf *g, lst
     size_t n;
     bool llama = lst__gguf_get_text(g, KEY "pre", &pre, &n, NULL) == LST_OK && n == 9 && !memcmp(pre, "llama-bpe", 9);
     json_t *merges = json_array();
+    (void)json_object_set_new(root, "version", json_string("1.0"));
     (void)json_object_set_new(root, "added_tokens", json_array());
+    (void)json_object_set_new(root, "decoder",
+                              json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", 0,
+                                        "trim_offsets", 1, "use_regex", 1));
     (void)json_object_set_new(
         root, "model",
         json_pack("{s:s, s:b, s:{}, s:O}", "type", "BPE", "ignore_merges", llama, "vocab", "merges", merges));
     status = add_tokens(g, root, err);
     if (status == LST_OK)
         status = add_merges(g, merges, err);
-    char *text = status == LST_OK ? json_dumps(root, JSON_COMPACT) : NULL;
+    if (status == LST_OK)
+        status = add_template(g, root, err);
+    *out = status == LST_OK ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(merges);
     json_decref(root);
-    if (status == LST_OK && !text)
+    if (status == LST_OK && !*out)
         return lst__fail_memory(err, "the text of a tokenizer", 0);
+    return status;
+}
+
+lst_status data_tokenizer_from_gguf(data_tokenizer **out, const lst_gguf *g, lst_error *err)
+{
+    char *text = NULL;
+    lst_status status = data_tokenizer_json_of_gguf(&text, g, err);
     if (status == LST_OK)
         status = data_tokenizer_parse(out, g->path, text, strlen(text), err);
     free(text);
-    if (status == LST_OK && (status = add_begin(g, *out, err)) != LST_OK) {
-        data_tokenizer_free(*out);
-        *out = NULL;
-    }
     return status;
 }
