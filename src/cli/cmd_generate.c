@@ -11,9 +11,8 @@
 #include "base/files.h"
 #include "cli/args.h"
 #include "cli/commands.h"
-#include "data/bytes.h"
-#include "data/chat.h"
-#include "leanstep/ckpt.h"
+#include "cli/model_source.h"
+#include "data/encoder.h"
 #include "leanstep/ledger.h"
 #include "leanstep/pool.h"
 #include "plan/activations.h"
@@ -37,96 +36,6 @@ static const cli_option options[] = {
     {"seed", CLI_COUNT, "N", "1", "another number, another text"},
     {"threads", CLI_COUNT, "N", NULL, "speed, never the text [all there are]"},
     {NULL, CLI_FLAG, NULL, NULL, NULL}};
-
-/* Where the weights lie, what model they are, and how many positions it was trained on. */
-typedef struct source {
-    char *weights; /* lst_ckpt_free */
-    lst_arch arch;
-    lst_weight_form form;
-    size_t positions;
-    char *tokenizer; /* path of a tokenizer.json or GGUF file (lst__free); NULL: byte-level */
-} source;
-
-#define MAX_POSITIONS 1024 /* of a folder that does not say how long its sequences were */
-
-static bool is_run(const char *folder)
-{
-    char *path = lst__path_join(folder, "settings.json");
-    bool found = path && lst__is_file(path);
-    lst__free(path);
-    return found;
-}
-
-static lst_status find_run(const char *folder, source *out, lst_error *err)
-{
-    static train_settings settings;
-    lst_status status = train_read_settings(folder, &settings, err);
-    if (status != LST_OK)
-        return status;
-    out->arch = settings.arch;
-    out->form = settings.recipe.weights;
-    out->positions = settings.recipe.seq;
-    return lst_ckpt_latest(folder, &out->weights, NULL, err);
-}
-
-static lst_status find_folder(const char *folder, source *out, lst_error *err)
-{
-    lst_status status = train_read_config(folder, &out->arch, err);
-    if (status != LST_OK)
-        return status;
-    out->form = LST_WEIGHT_F32;
-    out->positions = out->arch.max_positions < MAX_POSITIONS ? out->arch.max_positions : MAX_POSITIONS;
-    out->weights = lst__strdup(folder);
-    return out->weights ? LST_OK : lst__fail_memory(err, "a name", strlen(folder) + 1);
-}
-
-/* One file has it all. */
-static lst_status find_gguf(const char *path, source *out, lst_error *err)
-{
-    lst_status status = lst__arch_open_gguf(path, &out->arch, err);
-    if (status != LST_OK)
-        return status;
-    out->form = LST_WEIGHT_F32;
-    out->positions = out->arch.max_positions < MAX_POSITIONS ? out->arch.max_positions : MAX_POSITIONS;
-    out->weights = lst__strdup(path);
-    out->tokenizer = lst__strdup(path);
-    return out->weights && out->tokenizer ? LST_OK : lst__fail_memory(err, "a name", strlen(path) + 1);
-}
-
-/* Beside the weights, or in the run's folder. */
-static lst_status find_tokenizer(const char *folder, source *out, lst_error *err)
-{
-    const char *const places[] = {out->weights, folder};
-    for (size_t i = 0; i < 2 && !out->tokenizer; i++) {
-        char *path = lst__path_join(places[i], "tokenizer.json");
-        if (path && lst__is_file(path))
-            out->tokenizer = path;
-        else
-            lst__free(path);
-    }
-    if (out->tokenizer || out->arch.vocab == DATA_BYTES_VOCAB)
-        return LST_OK;
-    return lst__fail(err, LST_ERR_STATE,
-                     "%s has a vocabulary of %zu tokens and no tokenizer.json: put the model's beside its weights "
-                     "(without one, %d tokens are bytes)",
-                     folder, out->arch.vocab, DATA_BYTES_VOCAB);
-}
-
-static lst_status find_source(const char *folder, source *out, lst_error *err)
-{
-    memset(out, 0, sizeof *out);
-    if (lst__is_gguf(folder))
-        return find_gguf(folder, out, err);
-    if (!lst__is_dir(folder))
-        return lst__fail(err, LST_ERR_IO,
-                         "%s is not a folder: expected one that `leanstep train` has made, one with config.json and "
-                         "model.safetensors, or a .gguf file",
-                         folder);
-    lst_status status = is_run(folder) ? find_run(folder, out, err) : find_folder(folder, out, err);
-    if (status == LST_OK)
-        status = find_tokenizer(folder, out, err);
-    return status;
-}
 
 static void put_byte(void *user, char byte)
 {
@@ -174,15 +83,21 @@ static void add_turn_ends(const data_tokenizer *t, train_stops *stops)
         train_stops_add(stops, data_tokenizer_added(t, ends[i]));
 }
 
-static lst_status write_tokens(const cli_args *args, const source *from, model *m, const model_sampling *sampling,
-                               lst_error *err)
+static lst_status write_tokens(const cli_args *args, const cli_model_source *from, model *m,
+                               const model_sampling *sampling, lst_error *err)
 {
     data_tokenizer *t;
     data_ids ids = {0};
     train_writer writer = {.on_text = put_text};
     const char *prompt = cli_given(args, "prompt") ? cli_text(args, "prompt") : "";
-    lst_status status = lst__is_gguf(from->tokenizer) ? train_gguf_tokenizer(&t, from->tokenizer, err)
-                                                      : data_tokenizer_load(&t, from->tokenizer, err);
+    char *path = lst__is_gguf(from->tokenizer) ? lst__strdup(from->tokenizer)
+                                               : lst__path_join(from->tokenizer, data_tokenizer_files[0]);
+    lst_status status = LST_OK;
+    if (!path)
+        status = lst__fail_memory(err, "a path", strlen(from->tokenizer) + 32);
+    else
+        status = lst__is_gguf(path) ? train_gguf_tokenizer(&t, path, err) : data_tokenizer_load(&t, path, err);
+    lst__free(path);
     if (status != LST_OK)
         return status;
     writer.tokenizer = t;
@@ -210,7 +125,7 @@ static lst_status write_tokens(const cli_args *args, const source *from, model *
 
 /* ---- */
 
-static lst_status write_text(const cli_args *args, const source *from, model *m, lst_error *err)
+static lst_status write_text(const cli_args *args, const cli_model_source *from, model *m, lst_error *err)
 {
     model_sampling sampling = {.max_tokens = (size_t)cli_count(args, "tokens"),
                                .temperature = cli_real(args, "temperature"),
@@ -227,7 +142,7 @@ static lst_status write_text(const cli_args *args, const source *from, model *m,
     return status;
 }
 
-static lst_status generate(const cli_args *args, const source *from, lst_pool *pool, lst_error *err)
+static lst_status generate(const cli_args *args, const cli_model_source *from, lst_pool *pool, lst_error *err)
 {
     lst_plan *plan = NULL;
     lst_arena arena = {0};
@@ -255,8 +170,8 @@ static int run(const cli_args *args)
 {
     lst_error err;
     lst_pool *pool = NULL;
-    source from;
-    lst_status status = find_source(args->positionals[0], &from, &err);
+    cli_model_source from;
+    lst_status status = cli_model_source_find(args->positionals[0], &from, &err);
     if (status == LST_OK && cli_given(args, "chat") && !from.tokenizer)
         status = lst__fail(&err, LST_ERR_ARGUMENT, "--chat has no effect on a byte-level model: its text has no turns");
     if (status == LST_OK && cli_given(args, "system") && !cli_given(args, "chat"))
@@ -269,8 +184,7 @@ static int run(const cli_args *args)
     if (status == LST_OK)
         status = generate(args, &from, pool, &err);
     lst_pool_destroy(pool);
-    lst_ckpt_free(from.weights);
-    lst__free(from.tokenizer);
+    cli_model_source_free(&from);
     return status == LST_OK ? CLI_OK : cli_fail(args, &err);
 }
 

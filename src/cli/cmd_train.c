@@ -12,16 +12,15 @@
 #include "cli/args.h"
 #include "cli/choose.h"
 #include "cli/commands.h"
+#include "cli/data_options.h"
 #include "cli/levers.h"
 #include "cli/model_arg.h"
 #include "cli/plan_print.h"
 #include "cli/print.h"
 #include "cli/recipe_options.h"
 #include "cli/run_options.h"
-#include "data/bytes.h"
 #include "leanstep/ckpt.h"
 #include "plan/gguf_arch.h"
-#include "train/folder_tokenizer.h"
 
 /* The next runs/MODEL-N that is free. */
 static void choose_folder(const char *name, char *out, size_t n)
@@ -48,21 +47,22 @@ static bool has_weights(const char *dir)
     return found;
 }
 
-static lst_status choose_start(train_settings *s, lst_error *err)
+static lst_status choose_start(const cli_args *args, train_settings *s, lst_error *err)
 {
+    cli_data_choice choice;
     if (lst__is_gguf(s->model))
         return lst__fail(err, LST_ERR_UNSUPPORTED,
                          "%s: training from a GGUF file's weights is not implemented; make a folder of it with "
                          "`leanstep export FILE --out DIR` and train on that",
                          s->model);
     s->from_weights = lst__is_dir(s->model) && has_weights(s->model);
-    if (s->from_weights && s->arch.vocab != DATA_BYTES_VOCAB && !train_has_tokenizer(s->model))
-        return lst__fail(
-            err, LST_ERR_UNSUPPORTED,
-            "%s has weights for a vocabulary of %zu tokens and no tokenizer.json; without one, text is read as "
-            "bytes (%d tokens). Put the model's tokenizer.json beside its weights, or give its config.json "
-            "alone to train that shape from random weights.",
-            s->model, s->arch.vocab, DATA_BYTES_VOCAB);
+    lst_status status = cli_data_choose(args, s->model, &s->arch, s->from_weights, &choice, err);
+    if (status != LST_OK)
+        return status;
+    strcpy(s->tokenizer, choice.tokenizer);
+    strcpy(s->chat, choice.chat);
+    s->pack = choice.pack;
+    s->loss_all = choice.loss_all;
     return LST_OK;
 }
 
@@ -76,7 +76,7 @@ static lst_status read_settings(const cli_args *args, train_settings *s, cli_ass
     else if (status == LST_OK)
         snprintf(s->model, sizeof s->model, "%s", args->positionals[0]);
     if (status == LST_OK)
-        status = choose_start(s, err);
+        status = choose_start(args, s, err);
     if (status == LST_OK)
         status = cli_recipe(args, &s->arch, &s->recipe, assumed, err);
     if (status == LST_OK)
@@ -99,7 +99,7 @@ static void print_fitting(const cli_args *args, const lst_plan *plan, uint64_t l
     cli_recipe_line(&recipe, &plan->arch, line, sizeof line);
     fprintf(stderr, "\nThis fits:\n  leanstep train %s --data %s%s", args->positionals[0], cli_text(args, "data"),
             line);
-    static const char *const kept[] = {"memory", "steps", "epochs", "out"};
+    static const char *const kept[] = {"memory", "steps", "epochs", "out", "tokenizer", "chat"};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (cli_given(args, kept[i]))
             fprintf(stderr, " --%s %s", kept[i], cli_text(args, kept[i]));
@@ -178,13 +178,17 @@ const cli_command cli_command_train = {
     .max_positionals = 1,
     .examples = "  leanstep train demo --data book.txt --steps 500 --batch 8 --seq 256\n"
                 "  leanstep train demo --data src/ --memory 256MiB --out runs/first\n"
-                "  leanstep train my-model/config.json --data text/ --grads release --clip 0\n",
+                "  leanstep train my-model/config.json --data text/ --grads release --clip 0\n"
+                "  leanstep train my-qwen --data chats.jsonl --pack --memory 20GiB --epochs 2\n",
     .text =
-        "MODEL is a config.json or a built-in name (random weights), or a folder with config.json and\n"
-        "model.safetensors (training goes on from its weights). `leanstep plan` lists the names.\n"
-        "Text is encoded with the folder's tokenizer.json (byte-level BPE); each document ends with the model's "
-        "eos token.\n"
-        "Without one it is read byte by byte. Binary files, hidden files and build folders are skipped.\n"
+        "MODEL is a config.json or a built-in name (random weights), or a folder with config.json and "
+        "model.safetensors\n"
+        "(training goes on from its weights). `leanstep plan` lists the names. The folder's tokenizer.json makes the "
+        "tokens; its\n"
+        "files are carried into the run and its checkpoints. Without one text is read byte by byte, in any language. "
+        "Binary files,\n"
+        "hidden files and build folders are skipped.\n"
+        "\n" CLI_DATA_HELP "`leanstep data` shows what will be trained on.\n"
         "\n"
         "--memory alone is enough: where the options and defaults do not fit, the recipe nearest to them in its "
         "numbers that\n"
@@ -200,6 +204,6 @@ const cli_command cli_command_train = {
         "and the\n"
         "first gradient of a step; a later one ends the run, since other tensors have moved: resume from the "
         "checkpoint.\n",
-    .tables = {{"Run", cli_run_options}, {"Recipe", cli_recipe_options}},
+    .tables = {{"Run", cli_run_options}, {"Data", cli_data_options}, {"Recipe", cli_recipe_options}},
     .run = run,
 };

@@ -119,7 +119,8 @@ static void on_valid(void *user, int64_t step, double valid_loss)
 {
     cli_progress *progress = user;
     if (progress->mode == CLI_PROGRESS_PLAIN) {
-        fprintf(progress->out, "step %lld  validation loss %.4f\n", (long long)step, valid_loss);
+        fprintf(progress->out, "step %lld  validation loss %.4f, perplexity %.4g\n", (long long)step, valid_loss,
+                exp(valid_loss));
         fflush(progress->out);
     }
 }

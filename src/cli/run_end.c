@@ -8,27 +8,19 @@
 
 #include "base/alloc.h"
 #include "base/memory.h"
+#include "cli/data_options.h"
 #include "cli/interrupt.h"
 #include "cli/print.h"
 #include "cli/run_options.h"
-#include "train/folder_tokenizer.h"
-#include "train/sample.h"
-#include "train/write.h"
+#include "train/run_sample.h"
 
 void cli_print_run(const train_run *run)
 {
     const train_settings *s = &run->settings;
-    char skipped[160], number[32], other[32];
-    data_skipped_text(&run->corpus.skipped, skipped, sizeof skipped);
-    printf("Text      %s: %zu document%s, %s bytes (skipped: %s)\n", s->data, run->corpus.n_files,
-           run->corpus.n_files == 1 ? "" : "s", cli_print_integer(number, sizeof number, run->corpus.n_bytes), skipped);
-    printf("          %s tokens to train on, %s for validation%s\n",
-           cli_print_integer(number, sizeof number, run->split.train.n_tokens),
-           cli_print_integer(other, sizeof other, run->split.valid.n_tokens),
-           run->split.n_shared ? " (the end of the longest document)" : "");
+    cli_print_data(s->data, &run->data, &run->encoder, s->loss_all);
     printf("Run       %lld steps of %zu sequences x %zu tokens: %.3g epochs; %s, seed %llu\n",
            (long long)s->schedule.total_steps, train_run_sequences(run), s->recipe.seq,
-           (double)s->schedule.total_steps * (double)train_run_sequences(run) / (double)run->train.n_sequences,
+           (double)s->schedule.total_steps * (double)train_run_sequences(run) / (double)run->data.train.n_sequences,
            s->from_weights ? "from the weights of the folder" : "from random weights", (unsigned long long)s->seed);
     printf("Folder    %s\n", run->folder);
     printf("Ready     %.2f s after the start, %.2f s of them for the weights\n", run->ready_seconds, run->load_seconds);
@@ -73,75 +65,21 @@ void cli_print_memory(const train_run *run)
 
 /* ---- sample ---- */
 
-typedef struct text {
-    char *bytes;
-    size_t n, room;
-} text;
-
-static void on_byte(void *user, char byte)
-{
-    text *t = user;
-    if (t->n + 1 < t->room)
-        t->bytes[t->n++] = byte;
-}
-
-static void on_text(void *user, const char *bytes, size_t n)
-{
-    text *t = user;
-    if (n >= t->room - t->n)
-        return;
-    memcpy(t->bytes + t->n, bytes, n);
-    t->n += n;
-}
-
-/* The prompt, or the end of a document, which is what stands before the next. */
-static lst_status sample_tokens(train_run *run, const model_sampling *sampling, text *t, lst_error *err)
-{
-    data_tokenizer *tokenizer;
-    data_ids ids = {0};
-    int32_t end;
-    const char *prompt = run->settings.prompt;
-    lst_status status = train_folder_tokenizer(&tokenizer, &end, run->folder, &run->settings.arch, err);
-    if (status != LST_OK)
-        return status;
-    train_writer writer = {.tokenizer = tokenizer, .on_text = on_text, .user = t};
-    train_stops_add(&writer.stops, end);
-    if (prompt[0])
-        status = data_tokenizer_encode(tokenizer, prompt, strlen(prompt), true, &ids, err);
-    if (status == LST_OK)
-        status = train_write(run->engine->model, ids.n ? ids.ids : &end, ids.n ? ids.n : 1, sampling, &writer, err);
-    lst__free(ids.ids);
-    data_tokenizer_free(tokenizer);
-    return status;
-}
-
-static lst_status sample(train_run *run, const model_sampling *sampling, text *t, lst_error *err)
-{
-    if (run->corpus.tokens)
-        return sample_tokens(run, sampling, t, err);
-    return train_sample(run->engine->model, run->settings.prompt, sampling, on_byte, t, err);
-}
-
-/* A token spells a few bytes; what is beyond the room is left out. */
-#define BYTES_A_TOKEN 16
-
 /* The sample in fresh memory (lst__free), or NULL where none was asked for or could be had. */
 static char *write_sample(const cli_args *args, train_run *run)
 {
-    const train_settings *s = &run->settings;
-    if (s->sample_tokens == 0)
+    data_text text = {0};
+    lst_error err;
+    if (run->settings.sample_tokens == 0)
         return NULL;
-    const size_t room = s->sample_tokens * (run->corpus.tokens ? BYTES_A_TOKEN : 1) + 1;
-    text t = {lst__alloc(room, 1), 0, room};
-    model_sampling sampling = {
-        .max_tokens = s->sample_tokens, .temperature = s->temperature, .top_k = s->top_k, .seed = s->seed};
-    lst_error err = {.message = "no memory for the sample"};
-    if (!t.bytes || sample(run, &sampling, &t, &err) != LST_OK) {
-        (void)cli_fail(args, &err);
-        lst__free(t.bytes);
-        return NULL;
-    }
-    return t.bytes;
+    lst_status status = train_run_sample(run, &text, &err);
+    if (status == LST_OK)
+        status = data_text_add(&text, "", 1, &err);
+    if (status == LST_OK)
+        return text.data;
+    (void)cli_fail(args, &err);
+    lst__free(text.data);
+    return NULL;
 }
 
 /* ---- the end ---- */
@@ -156,9 +94,9 @@ static void print_losses(const train_run *run)
         if (!isnan(m->last_valid))
             printf("; validation first %.4f, last %.4f, best %.4f", m->first_valid, m->last_valid, m->best_valid);
         printf("; %.0f tokens/s\n", m->tokens_per_s);
-        if (run->corpus.tokens && !isnan(m->last_valid))
-            printf("          perplexity of the validation text: %.2f before, %.2f after\n", exp(m->first_valid),
-                   exp(m->last_valid));
+        if (!isnan(m->last_valid))
+            printf("          perplexity of the validation data: %.4g before, %.4g after, %.4g at best\n",
+                   exp(m->first_valid), exp(m->last_valid), exp(m->best_valid));
         if (m->n_skipped)
             printf("          %llu steps skipped: numbers were not finite (metrics.jsonl names the tensors)\n",
                    (unsigned long long)m->n_skipped);
@@ -174,14 +112,14 @@ static int conclude(const cli_args *args, train_run *run, lst_status ended, bool
         print_losses(run);
         cli_print_memory(run);
     }
-    char *written = ended == LST_OK ? write_sample(args, run) : NULL;
-    if (written && !quiet)
+    char *sample = ended == LST_OK ? write_sample(args, run) : NULL;
+    if (sample && !quiet)
         printf("\nSample%s\n%s%s\n", run->settings.prompt[0] ? " (the prompt first)" : "", run->settings.prompt,
-               written);
+               sample);
     int result = CLI_OK;
-    if (train_run_report(run, written, &err) != LST_OK)
+    if (train_run_report(run, sample, &err) != LST_OK)
         result = cli_fail(args, &err);
-    lst__free(written);
+    lst__free(sample);
     if (!quiet)
         printf("\nThe run is in %s: report.html to look at, checkpoint-%08lld to load or go on from.\n", run->folder,
                (long long)run->saved_step);

@@ -9,7 +9,7 @@
 
 #define LST_X(id, name) "|" name
 const cli_option cli_run_options[] = {
-    {"data", CLI_STRING, "PATH", NULL, "a text file or a folder of them (needed)"},
+    {"data", CLI_STRING, "PATH", NULL, "text, JSON lines or tokens: a file or a folder (needed)"},
     {"out", CLI_STRING, "RUN", NULL, "the run's folder; must not exist [runs/MODEL-N]"},
     {"memory", CLI_SIZE, "SIZE", NULL, "what the run may take: 512MiB, 2GiB [what the machine has available]"},
     {"steps", CLI_COUNT, "N", NULL, "optimizer steps [1000]"},

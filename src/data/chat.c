@@ -50,6 +50,11 @@ lst_status data_chat_find(const char *name, data_chat *out, lst_error *err)
                      name);
 }
 
+const char *data_chat_name(data_chat chat)
+{
+    return styles[chat].name;
+}
+
 void data_rendered_free(data_rendered *rendered)
 {
     lst__free(rendered->text.data);

@@ -33,6 +33,7 @@ typedef enum data_chat {
 } data_chat;
 
 LST_MUST_USE lst_status data_chat_find(const char *name, data_chat *out, lst_error *err);
+const char *data_chat_name(data_chat chat);
 
 typedef struct data_message {
     const char *role, *content; /* NUL-terminated UTF-8 */

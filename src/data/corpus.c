@@ -11,7 +11,6 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files.h"
-#include "data/bytes.h"
 #include "data/scan.h"
 
 static char *full_path(const data_corpus *corpus, size_t file)
@@ -50,10 +49,6 @@ lst_status data_corpus_open(data_corpus *out, const char *path, lst_error *err)
         data_corpus_close(&corpus);
         return status;
     }
-    for (size_t i = 0; i < corpus.n_files; i++)
-        corpus.files[i].n_tokens = corpus.files[i].n_bytes;
-    corpus.n_tokens = corpus.n_bytes;
-    corpus.end_token = DATA_BYTES_END;
     *out = corpus;
     return LST_OK;
 }
@@ -66,8 +61,6 @@ void data_corpus_close(data_corpus *corpus)
     lst__free(corpus->root);
     if (corpus->open_fd >= 0)
         close(corpus->open_fd);
-    if (corpus->tokens)
-        fclose(corpus->tokens);
     memset(corpus, 0, sizeof *corpus);
     corpus->open_fd = -1;
 }
@@ -118,26 +111,6 @@ lst_status data_corpus_read(data_corpus *corpus, size_t file, uint64_t offset, v
         n_bytes -= (size_t)got;
     }
     return status;
-}
-
-lst_status data_corpus_read_tokens(data_corpus *corpus, size_t file, uint64_t first, int32_t *out, size_t n,
-                                   lst_error *err)
-{
-    char *bytes = (char *)out;
-    size_t left = n * sizeof *out;
-    off_t at = (off_t)((corpus->files[file].first_token + first) * sizeof *out);
-    while (left > 0) {
-        ssize_t got = pread(fileno(corpus->tokens), bytes, left, at);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return lst__fail(err, LST_ERR_IO, "the tokens of %s cannot be read back: %s", corpus->files[file].key,
-                             got < 0 ? strerror(errno) : "the temporary file ends early");
-        bytes += got;
-        at += got;
-        left -= (size_t)got;
-    }
-    return LST_OK;
 }
 
 static void append_count(char *out, size_t n, size_t count, const char *what)

@@ -12,16 +12,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "leanstep/status.h"
 
 typedef struct data_file {
     char *key; /* path below the root, or the base name of a single file: what hashes and order are made of */
     uint64_t n_bytes;
-    uint64_t hash;        /* of the bytes */
-    uint64_t n_tokens;    /* its bytes, until data_corpus_tokenize; without the end of the document */
-    uint64_t first_token; /* where they begin in the file of tokens */
+    uint64_t hash; /* of the bytes */
 } data_file;
 
 /* What a scan left out, counted so that it can be said. */
@@ -39,10 +36,7 @@ typedef struct data_corpus {
     size_t n_files, capacity;
     data_file *files; /* sorted by key, byte by byte */
     uint64_t n_bytes;
-    uint64_t n_tokens; /* of all documents, without their ends */
-    uint64_t hash;     /* of all keys, sizes and contents; of the tokens too, once there are any */
-    FILE *tokens;      /* the ids, int32 each, in a file without a name; NULL: tokens are bytes */
-    int32_t end_token; /* stands behind every document */
+    uint64_t hash; /* of all keys, sizes and contents */
     data_skipped skipped;
     int open_fd; /* the file read last stays open: neighbours in the text are mostly in one file */
     size_t open_file;
@@ -54,9 +48,6 @@ void data_corpus_close(data_corpus *corpus);
 /* Bytes [offset, offset + n_bytes) of a file. A file that is gone or shorter now is an error. */
 LST_MUST_USE lst_status data_corpus_read(data_corpus *corpus, size_t file, uint64_t offset, void *out, size_t n_bytes,
                                          lst_error *err);
-/* Ids [first, first + n) of a file's tokens; on a corpus that data_corpus_tokenize has been over. */
-LST_MUST_USE lst_status data_corpus_read_tokens(data_corpus *corpus, size_t file, uint64_t first, int32_t *out,
-                                                size_t n, lst_error *err);
 /* "3 binary, 1 hidden" into out, or "nothing". */
 void data_skipped_text(const data_skipped *skipped, char *out, size_t n);
 

@@ -99,7 +99,7 @@ static lst_status add_file(data_corpus *corpus, const char *path, const char *ke
     char *copy = lst__strdup(key);
     if (!copy)
         return lst__fail_memory(err, "a file's name", strlen(key) + 1);
-    corpus->files[corpus->n_files++] = (data_file){.key = copy, .n_bytes = c.n_bytes, .hash = c.hash};
+    corpus->files[corpus->n_files++] = (data_file){copy, c.n_bytes, c.hash};
     corpus->n_bytes += c.n_bytes;
     return LST_OK;
 }

@@ -59,7 +59,7 @@ static void claim_tensors(claim *c)
     bool f32_kept = m->recipe->grad_mode == LST_GRAD_KEEP && m->recipe->grads == LST_CODEC_F32;
     for (size_t t = 0; t < m->n_tensors; t++) {
         m->weight[t] = claim_buffer(c, LST_BUFFER_WEIGHT, -1, t, m->codec, m->tensor[t].n_elems);
-        if (!m->can_train)
+        if (m->purpose != LST__TRAINS)
             continue;
         if (m->recipe->grad_mode == LST_GRAD_KEEP)
             m->kept[t] = claim_buffer(c, LST_BUFFER_GRADIENT, -1, t, m->recipe->grads, m->tensor[t].n_elems);
@@ -85,13 +85,12 @@ static void claim_all(claim *c)
     model *m = c->m;
     claim_tensors(c);
     for (size_t i = 0; i < LST__N_SCRATCH; i++) {
-        if (!m->can_train && i != LST__SCRATCH_ROTATION && i != LST__SCRATCH_WORKER && i != LST__SCRATCH_VECTORS &&
-            i != LST__SCRATCH_GENERATION)
+        if (!lst__scratch_used(m->purpose, (lst__scratch)i))
             continue;
         m->scratch[i] = claim_buffer(c, LST_BUFFER_SCRATCH, -1, i, LST_CODEC_F32,
                                      lst__scratch_elems(m->arch, m->recipe, (lst__scratch)i));
     }
-    if (!m->can_train)
+    if (m->purpose == LST__GENERATES)
         return;
     claim_acts(c);
     size_t n_tokens = m->recipe->accumulation * m->rows;
@@ -167,6 +166,15 @@ static lst_status bind(model *m, lst_pool *pool, lst_error *err)
     return LST_OK;
 }
 
+/* Plans for steps have gradients; plans for writing have no batch. */
+static lst__purpose purpose_of(const lst_plan *plan)
+{
+    for (size_t i = 0; i < plan->n_buffers; i++)
+        if (plan->buffers[i].bucket == LST_BUCKET_GRADIENTS)
+            return LST__TRAINS;
+    return plan->recipe.batch > 0 ? LST__EVALUATES : LST__GENERATES;
+}
+
 lst_status model_create(model **out, const lst_plan *plan, void *arena, lst_ledger *ledger, lst_pool *pool,
                         lst_error *err)
 {
@@ -186,7 +194,7 @@ lst_status model_create(model **out, const lst_plan *plan, void *arena, lst_ledg
     m->arena = arena;
     m->ledger = ledger;
     m->codec = lst_weight_form_codec(plan->recipe.weights);
-    m->can_train = plan->recipe.batch > 0;
+    m->purpose = purpose_of(plan);
     m->rows = plan->recipe.batch * plan->recipe.seq;
     m->positions = plan->recipe.seq;
     m->n_tensors = lst_arch_tensor_count(&plan->arch);

@@ -265,6 +265,8 @@ static lst_status check(const model *m, const int32_t *prompt, size_t n, const m
     if (m->positions < 2)
         return lst__fail(err, LST_ERR_ARGUMENT, "generation needs a cache of at least 2 positions, this one has %zu",
                          m->positions);
+    if (m->purpose == LST__EVALUATES)
+        return lst__fail(err, LST_ERR_STATE, "this model was made from a plan for evaluation: it cannot generate");
     for (size_t i = 0; i < n; i++)
         if (prompt[i] < 0 || (size_t)prompt[i] >= m->arch->vocab)
             return lst__fail(err, LST_ERR_ARGUMENT, "prompt token %zu is %d: the vocabulary has ids 0 to %zu", i,
@@ -287,7 +289,7 @@ lst_status model_generate(model *m, const int32_t *prompt, size_t n, const model
     lst_status status = check(m, prompt, n, sampling, err);
     if (status != LST_OK)
         return status;
-    model_enter(m, m->can_train ? lst_phase_save(m->arch->layers) : lst_phase_load());
+    model_enter(m, m->purpose == LST__TRAINS ? lst_phase_save(m->arch->layers) : lst_phase_load());
     generator g = generator_of(m);
     size_t skip = n > m->positions ? n - m->positions : 0;
     size_t block = feed_all(&g, prompt + skip, n - skip);

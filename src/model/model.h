@@ -35,7 +35,8 @@ typedef struct model model;
 
 /* Binds a model to `arena` (plan->arena_bytes, 64-byte aligned) and takes in the ledger what lives in the load phase.
  * Weights hold what the arena held: load them, or call model_init_random. A plan for generation (lst__plan_generation)
- * gives a model that can only generate. LST_ERR_STATE names a buffer whose bytes differ from what the model needs. */
+ * gives a model that can only generate, one for evaluation (lst__plan_evaluation) a model that can only evaluate.
+ * LST_ERR_STATE names a buffer whose bytes differ from what the model needs. */
 LST_MUST_USE lst_status model_create(model **out, const lst_plan *plan, void *arena, lst_ledger *ledger, lst_pool *pool,
                                      lst_error *err);
 /* Gives back what the ledger holds for the model. NULL is allowed. */

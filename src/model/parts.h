@@ -17,8 +17,8 @@ struct model {
     unsigned char *arena;
     lst_ledger *ledger;
     model_work work;
-    lst_codec codec; /* of the weights */
-    bool can_train;  /* false with a plan for generation */
+    lst_codec codec;      /* of the weights */
+    lst__purpose purpose; /* of the plan */
     bool poison;
     size_t rows;      /* of a micro-batch: batch * seq */
     size_t positions; /* of the generation cache */

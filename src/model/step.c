@@ -166,8 +166,9 @@ static lst_status backward(model *m, const model_hooks *hooks, lst_error *err)
 lst_status model_step(model *m, float loss_scale, const model_hooks *hooks, double *loss, lst_error *err)
 {
     size_t counted;
-    if (!m->can_train)
-        return lst__fail(err, LST_ERR_STATE, "this model was made from a plan for generation: it cannot train");
+    if (m->purpose != LST__TRAINS)
+        return lst__fail(err, LST_ERR_STATE, "this model was made from a plan for %s: it cannot train",
+                         m->purpose == LST__GENERATES ? "generation" : "evaluation");
     if (m->recipe->grad_mode == LST_GRAD_RELEASE && !(hooks && hooks->on_gradient))
         return lst__fail(err, LST_ERR_ARGUMENT,
                          "released gradients need an on_gradient hook: their buffer is used again");
@@ -194,7 +195,7 @@ lst_status model_step(model *m, float loss_scale, const model_hooks *hooks, doub
 lst_status model_evaluate(model *m, double *loss_sum, size_t *counted, lst_error *err)
 {
     size_t n;
-    if (!m->can_train)
+    if (m->purpose == LST__GENERATES)
         return lst__fail(err, LST_ERR_STATE, "this model was made from a plan for generation: it cannot evaluate");
     lst_status status = model_check_tokens(m, 1, &n, err);
     if (status != LST_OK)
@@ -210,7 +211,7 @@ lst_status model_evaluate(model *m, double *loss_sum, size_t *counted, lst_error
 lst_status model_logits(model *m, float *logits, lst_error *err)
 {
     size_t counted;
-    if (!m->can_train)
+    if (m->purpose == LST__GENERATES)
         return lst__fail(err, LST_ERR_STATE, "this model was made from a plan for generation: it has no batch");
     lst_status status = model_check_tokens(m, 1, &counted, err);
     if (status != LST_OK)

@@ -146,16 +146,39 @@ static lst_status add(lst_plan *plan, lst_buffer buffer, size_t n_elems, lst_err
     return lst__plan_add(plan, &buffer, err);
 }
 
+int lst__scratch_used(lst__purpose purpose, lst__scratch which)
+{
+    switch (which) {
+    case LST__SCRATCH_ROTATION:
+    case LST__SCRATCH_WORKER:
+    case LST__SCRATCH_VECTORS:
+        return 1;
+    case LST__SCRATCH_GENERATION:
+        return purpose != LST__EVALUATES;
+    case LST__SCRATCH_LOGITS:
+    case LST__SCRATCH_HEAD_IN:
+    case LST__SCRATCH_HEAD_STAT:
+    case LST__SCRATCH_HEAD_ROWS:
+        return purpose != LST__GENERATES;
+    default:
+        break;
+    }
+    const int forward = which >= LST__SCRATCH_FORWARD && which < LST__SCRATCH_BACKWARD;
+    return purpose == LST__TRAINS || (purpose == LST__EVALUATES && forward);
+}
+
 /* The first phase in which an activation of a layer lives, and the last. */
-static void life_of(lst_buffer *b, size_t layers, size_t layer, lst__act act)
+static void life_of(lst_buffer *b, lst__purpose purpose, size_t layers, size_t layer, lst__act act)
 {
     b->first_phase = lst_phase_forward(layer);
     if (act == LST__ACT_INPUT)
         b->first_phase = layer == 0 ? lst_phase_embed() : lst_phase_forward(layer - 1);
     b->last_phase = layer == layers ? lst_phase_loss(layers) : lst_phase_backward(layers, layer);
+    if (purpose == LST__EVALUATES && layer < layers)
+        b->last_phase = lst_phase_forward(layer);
 }
 
-static lst_status add_acts(lst_plan *plan, size_t layer, lst_error *err)
+static lst_status add_acts(lst_plan *plan, lst__purpose purpose, size_t layer, lst_error *err)
 {
     size_t layers = plan->arch.layers;
     for (size_t a = 0; a < LST__N_ACTS; a++) {
@@ -163,7 +186,7 @@ static lst_status add_acts(lst_plan *plan, size_t layer, lst_error *err)
             continue;
         lst_buffer b = {.bucket = LST_BUCKET_ACTIVATIONS, .kind = LST_BUFFER_ACT, .layer = (int)layer, .index = a};
         size_t elems = lst__act_elems(&plan->arch, &plan->recipe, (lst__act)a);
-        life_of(&b, layers, layer, (lst__act)a);
+        life_of(&b, purpose, layers, layer, (lst__act)a);
         snprintf(b.name, sizeof b.name, "layer %zu: %s", layer, act_name[a]);
         lst_status status = add(plan, b, plan->recipe.accumulation * elems, err);
         if (status != LST_OK)
@@ -173,11 +196,13 @@ static lst_status add_acts(lst_plan *plan, size_t layer, lst_error *err)
 }
 
 /* What the policy does not keep: one buffer for the forward of all layers, another for their backward. */
-static lst_status add_shared_acts(lst_plan *plan, lst_error *err)
+static lst_status add_shared_acts(lst_plan *plan, lst__purpose purpose, lst_error *err)
 {
     size_t layers = plan->arch.layers;
     for (size_t i = 0; i < 2 * LST__N_ACTS; i++) {
         size_t which = LST__SCRATCH_FORWARD + i;
+        if (!lst__scratch_used(purpose, (lst__scratch)which))
+            continue;
         lst_buffer b = {.bucket = LST_BUCKET_ACTIVATIONS, .kind = LST_BUFFER_SCRATCH, .layer = -1, .index = which};
         b.first_phase = i < LST__N_ACTS ? lst_phase_forward(0) : lst_phase_backward(layers, layers - 1);
         b.last_phase = i < LST__N_ACTS ? lst_phase_forward(layers - 1) : lst_phase_backward(layers, 0);
@@ -190,7 +215,7 @@ static lst_status add_shared_acts(lst_plan *plan, lst_error *err)
     return LST_OK;
 }
 
-static lst_status add_scratch(lst_plan *plan, bool generates_only, lst_error *err)
+static lst_status add_scratch(lst_plan *plan, lst__purpose purpose, lst_error *err)
 {
     const size_t layers = plan->arch.layers;
     const int LOAD = lst_phase_load(), LOSS = lst_phase_loss(layers), SAVE = lst_phase_save(layers);
@@ -206,13 +231,11 @@ static lst_status add_scratch(lst_plan *plan, bool generates_only, lst_error *er
 #undef LST_X
     };
     for (size_t i = 0; i < LST__SCRATCH_FORWARD; i++) {
-        bool for_steps = i != LST__SCRATCH_ROTATION && i != LST__SCRATCH_WORKER && i != LST__SCRATCH_VECTORS &&
-                         i != LST__SCRATCH_GENERATION;
-        if (generates_only && for_steps)
+        if (!lst__scratch_used(purpose, (lst__scratch)i))
             continue;
         lst_buffer b = {
             .bucket = list[i].bucket, .kind = LST_BUFFER_SCRATCH, .layer = -1, .index = i, .last_phase = list[i].last};
-        b.first_phase = generates_only ? LOAD : list[i].first;
+        b.first_phase = purpose == LST__GENERATES ? LOAD : list[i].first;
         snprintf(b.name, sizeof b.name, "%s", list[i].name);
         lst_status status = add(plan, b, lst__scratch_elems(&plan->arch, &plan->recipe, (lst__scratch)i), err);
         if (status != LST_OK)
@@ -256,16 +279,42 @@ static lst_status check_sizes(const lst_arch *a, const lst_recipe *r, lst_error 
         r->batch, r->seq, r->accumulation, a->layers);
 }
 
-lst_status lst__plan_activations(lst_plan *plan, lst_error *err)
+static lst_status add_batch(lst_plan *plan, lst__purpose purpose, lst_error *err)
 {
     lst_status status = check_sizes(&plan->arch, &plan->recipe, err);
     for (size_t layer = 0; status == LST_OK && layer <= plan->arch.layers; layer++)
-        status = add_acts(plan, layer, err);
+        status = add_acts(plan, purpose, layer, err);
     if (status == LST_OK)
-        status = add_shared_acts(plan, err);
+        status = add_shared_acts(plan, purpose, err);
     if (status == LST_OK)
-        status = add_scratch(plan, false, err);
+        status = add_scratch(plan, purpose, err);
     return status == LST_OK ? add_data(plan, err) : status;
+}
+
+lst_status lst__plan_activations(lst_plan *plan, lst_error *err)
+{
+    return add_batch(plan, LST__TRAINS, err);
+}
+
+/* A plan without gradients and state. */
+static lst_status plan_forward(lst_plan **out, const lst_arch *arch, const lst_recipe *recipe, lst__purpose purpose,
+                               lst_error *err)
+{
+    lst_plan *plan;
+    lst_status status = lst__plan_begin(&plan, arch, recipe, err);
+    if (status != LST_OK)
+        return status;
+    status = lst__plan_weights(plan, err);
+    if (status == LST_OK)
+        status = purpose == LST__GENERATES ? add_scratch(plan, purpose, err) : add_batch(plan, purpose, err);
+    if (status == LST_OK)
+        status = lst__plan_finish(plan, err);
+    if (status != LST_OK) {
+        lst_plan_destroy(plan);
+        return status;
+    }
+    *out = plan;
+    return LST_OK;
 }
 
 lst_status lst__plan_generation(lst_plan **out, const lst_arch *arch, lst_weight_form form, size_t positions,
@@ -280,19 +329,16 @@ lst_status lst__plan_generation(lst_plan **out, const lst_arch *arch, lst_weight
     recipe.batch = 0; /* no step: what tells the model that it can only generate */
     recipe.seq = positions;
     recipe.threads = threads;
-    lst_plan *plan;
-    lst_status status = lst__plan_begin(&plan, arch, &recipe, err);
-    if (status != LST_OK)
-        return status;
-    status = lst__plan_weights(plan, err);
-    if (status == LST_OK)
-        status = add_scratch(plan, true, err);
-    if (status == LST_OK)
-        status = lst__plan_finish(plan, err);
-    if (status != LST_OK) {
-        lst_plan_destroy(plan);
-        return status;
-    }
-    *out = plan;
-    return LST_OK;
+    return plan_forward(out, arch, &recipe, LST__GENERATES, err);
+}
+
+lst_status lst__plan_evaluation(lst_plan **out, const lst_arch *arch, const lst_recipe *recipe, lst_error *err)
+{
+    lst_recipe forward = *recipe;
+    if (recipe->batch < 1 || recipe->seq < 1 || recipe->seq > arch->max_positions)
+        return lst__fail(err, LST_ERR_ARGUMENT, "sequences of %zu tokens: this model can use 1 to %zu", recipe->seq,
+                         arch->max_positions);
+    forward.activations = LST_ACT_INPUTS;
+    forward.accumulation = 1;
+    return plan_forward(out, arch, &forward, LST__EVALUATES, err);
 }

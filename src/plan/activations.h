@@ -86,6 +86,11 @@ typedef enum lst__scratch {
     LST__N_SCRATCH = LST__SCRATCH_BACKWARD + LST__N_ACTS
 } lst__scratch;
 
+/* What a plan is for: steps, the loss alone, or writing. */
+typedef enum lst__purpose { LST__TRAINS, LST__EVALUATES, LST__GENERATES } lst__purpose;
+/* Whether a scratch buffer belongs to such a plan. */
+int lst__scratch_used(lst__purpose purpose, lst__scratch which);
+
 /* Data (LST_BUFFER_DATA, layer -1): token ids and targets of every micro-batch, int32 [accumulation, batch, seq]. */
 enum { LST__DATA_IDS, LST__DATA_TARGETS };
 
@@ -144,5 +149,9 @@ LST_MUST_USE lst_status lst__plan_activations(lst_plan *plan, lst_error *err);
  * to max_positions): enough to generate. */
 LST_MUST_USE lst_status lst__plan_generation(lst_plan **out, const lst_arch *arch, lst_weight_form form,
                                              size_t positions, size_t threads, lst_error *err);
+/* A plan of weights and what one forward and the loss of [batch, seq] need: no gradients, no state. Each layer's input
+ * lives until the layer is done. */
+LST_MUST_USE lst_status lst__plan_evaluation(lst_plan **out, const lst_arch *arch, const lst_recipe *recipe,
+                                             lst_error *err);
 
 #endif

@@ -13,7 +13,7 @@
 #include "io/json.h"
 #include "leanstep/ckpt.h"
 #include "plan/gguf_arch.h"
-#include "train/folder_tokenizer.h"
+#include "train/carry.h"
 #include "train/gguf_file.h"
 #include "train/run_private.h"
 
@@ -200,8 +200,8 @@ static lst_status save_files(train_run *run, const char *dir, lst_error *err)
     lst_status status = weights && optim ? LST_OK : lst__fail_memory(err, "a checkpoint's names", 2 * strlen(dir));
     if (status == LST_OK)
         status = save_config(run, dir, err);
-    if (status == LST_OK && run->corpus.tokens)
-        status = train_carry_tokenizer(run->folder, dir, run->corpus.end_token, err);
+    if (status == LST_OK && run->encoder.tokenizer)
+        status = train__copy_tokenizer(run->folder, dir, err);
     if (status == LST_OK)
         status = move_weights(run->plan, run->engine->model, weights, true, err);
     if (status == LST_OK)
@@ -288,7 +288,7 @@ static lst_status apply_changes(train_settings *s, const train_changes *changes,
 
 static lst_status check_resumable(const train_run *run, int64_t step, lst_error *err)
 {
-    if (run->corpus.hash != run->settings.data_hash)
+    if (run->data.hash != run->settings.data_hash)
         return lst__fail(
             err, LST_ERR_STATE,
             "the data in %s have changed since this run began: going on would not be the same run. Put them back "

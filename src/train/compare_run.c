@@ -305,7 +305,7 @@ static lst_status make_trial(train_compare *c, const train_job *job, const train
     lst_status status = trial_folder(c, job, folder, sizeof folder, err);
     if (status == LST_OK)
         status = train_run_start(&run, &settings, folder, err);
-    if (status == LST_OK && c->data_hash && c->data_hash != run->corpus.hash)
+    if (status == LST_OK && c->data_hash && c->data_hash != run->data.hash)
         status = lst__fail(err, LST_ERR_STATE,
                            "%s has changed since the first trials of %s: give a copy that stays as it is, and another "
                            "--out",
@@ -313,7 +313,7 @@ static lst_status make_trial(train_compare *c, const train_job *job, const train
     if (status == LST_OK)
         status = finish(run, job, o, &trial, err);
     if (status == LST_OK) {
-        c->data_hash = run->corpus.hash;
+        c->data_hash = run->data.hash;
         status = append_line(c, trial_json(c, &trial), err);
     }
     train_run_close(run);

@@ -16,9 +16,9 @@
 #include "leanstep/ckpt.h"
 #include "optim/optimizer.h"
 #include "optim/schedule_free.h"
+#include "train/carry.h"
 #include "train/checkpoint.h"
 #include "train/engine.h"
-#include "train/folder_tokenizer.h"
 #include "train/hf_folder.h"
 #include "train/run_private.h"
 #include "train/trainer_state.h"
@@ -226,7 +226,7 @@ static lst_status carry(const exporting *e, const char *name, lst_error *err)
         char *from = lst__path_join(folders[i], name), *to;
         lst_status status = in_folder(e, name, &to, err);
         if (status == LST_OK)
-            status = from ? train_copy_file(from, to, err) : lst__fail_memory(err, name, strlen(folders[i]));
+            status = from ? train__copy_file(from, to, err) : lst__fail_memory(err, name, strlen(folders[i]));
         lst__free(from);
         lst__free(to);
         return status;
@@ -260,8 +260,8 @@ static lst_status write_all(exporting *e, train_exported *done, lst_error *err)
     lst_status status = write_config(e, err);
     if (status == LST_OK)
         status = train_hf_write_weights(e->temporary, &weights, err);
-    for (size_t i = 0; status == LST_OK && i < TRAIN_N_CARRIED; i++)
-        status = carry(e, train_carried[i], err);
+    for (size_t i = 0; status == LST_OK && i < DATA_N_TOKENIZER_FILES; i++)
+        status = carry(e, data_tokenizer_files[i], err);
     return status == LST_OK ? write_state(e, done->step, err) : status;
 }
 

@@ -149,6 +149,7 @@ lst_status train_log_valid(train_log *log, int64_t step, double valid_loss, lst_
 {
     fprintf(log->file, "{\"step\":%lld", (long long)step);
     put_number(log->file, "valid_loss", valid_loss);
+    put_number(log->file, "valid_perplexity", exp(valid_loss));
     return end_line(log, err);
 }
 

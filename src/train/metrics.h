@@ -4,7 +4,7 @@
  * "valid_loss":
  *
  *     {"step":12,"loss":2.8311,"grad_norm":0.91,"lr":0.0003,"tokens":49152,"tokens_per_s":8123.4,"seconds":6.1}
- *     {"step":50,"valid_loss":2.5127}
+ *     {"step":50,"valid_loss":2.5127,"valid_perplexity":12.338}
  *     {"step":61,"skipped":"model.layers.0.mlp.up_proj.weight","loss":null}
  *
  * Numbers of a step are written with 17 digits: two runs can be compared to the last bit.

@@ -2,6 +2,7 @@
 #include "train/run.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,52 +11,60 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/files.h"
-#include "data/bytes.h"
-#include "data/tokenize.h"
+#include "train/carry.h"
 #include "train/checkpoint.h"
-#include "train/folder_tokenizer.h"
 #include "train/hf_folder.h"
 #include "train/plan_json.h"
 #include "train/run_private.h"
 
-/* Of a run that goes on, the run's own; of a new one, the model's. NULL: text is bytes. */
-static const char *tokenizer_folder(const train_run *run)
+_Static_assert(DATA_IGNORE == MODEL_IGNORE, "targets that are not counted have one name in data and in model");
+
+/* The folder that is nearest to where the run's will be: on the disk that the run writes to. */
+static lst_status choose_store(train_run *run, lst_error *err)
 {
-    const char *folder = lst__is_dir(run->folder) ? run->folder : run->settings.model;
-    return train_has_tokenizer(folder) ? folder : NULL;
+    char *at = run->store;
+    if (strlen(run->folder) >= sizeof run->store)
+        return lst__fail(err, LST_ERR_ARGUMENT, "the name of the run's folder is too long");
+    strcpy(at, run->folder);
+    while (!lst__is_dir(at)) {
+        char *slash = strrchr(at, '/');
+        if (!slash)
+            strcpy(at, ".");
+        else
+            slash[slash == at] = '\0';
+        if (slash == at)
+            break;
+    }
+    return LST_OK;
 }
 
-static lst_status tokenize(train_run *run, const char *folder, lst_error *err)
+/* A run that exists uses the tokenizer that it carries. */
+static lst_status open_encoder(train_run *run, lst_error *err)
 {
-    data_tokenizer *tokenizer;
-    int32_t end;
-    lst_status status = train_folder_tokenizer(&tokenizer, &end, folder, &run->settings.arch, err);
-    if (status != LST_OK)
-        return status;
-    status = data_corpus_tokenize(&run->corpus, tokenizer, end, err);
-    data_tokenizer_free(tokenizer);
+    train_settings *s = &run->settings;
+    const char *from = s->tokenizer[0] ? s->tokenizer : NULL;
+    if (data_has_tokenizer(run->folder))
+        from = run->folder;
+    lst_status status = data_encoder_open(&run->encoder, from, s->arch.vocab, s->chat, err);
+    if (status == LST_OK && run->encoder.has_chat)
+        snprintf(s->chat, sizeof s->chat, "%s", data_chat_name(run->encoder.chat));
     return status;
 }
 
 static lst_status open_data(train_run *run, lst_error *err)
 {
     const train_settings *s = &run->settings;
-    const char *folder = tokenizer_folder(run);
-    if (!folder && s->arch.vocab < DATA_BYTES_VOCAB)
-        return lst__fail(err, LST_ERR_ARGUMENT,
-                         "the model's vocabulary has %zu tokens, and byte-level text needs %d: 256 bytes and "
-                         "the end of a document. Set \"vocab_size\": %d.",
-                         s->arch.vocab, DATA_BYTES_VOCAB, DATA_BYTES_VOCAB);
-    lst_status status = data_corpus_open(&run->corpus, s->data, err);
-    if (status == LST_OK && folder)
-        status = tokenize(run, folder, err);
+    lst_status status = open_encoder(run, err);
     if (status == LST_OK)
-        status = data_split_make(&run->split, &run->corpus, s->seed, s->valid_fraction, s->recipe.seq, err);
-    if (status == LST_OK)
-        status = data_batches_make(&run->train, &run->split.train, s->recipe.seq, s->seed, true, err);
-    if (status == LST_OK)
-        status = data_batches_make(&run->valid, &run->split.valid, s->recipe.seq, s->seed, false, err);
-    return status;
+        status = choose_store(run, err);
+    const data_request request = {.path = s->data,
+                                  .seq = s->recipe.seq,
+                                  .seed = s->seed,
+                                  .valid_fraction = s->valid_fraction,
+                                  .pack = s->pack,
+                                  .loss_all = s->loss_all,
+                                  .store = run->store};
+    return status == LST_OK ? data_set_open(&run->data, &request, &run->encoder, err) : status;
 }
 
 /* The length of the run in steps, and its warm-up, from what was asked and the text there is. */
@@ -63,8 +72,8 @@ static lst_status resolve_length(train_run *run, lst_error *err)
 {
     lst_schedule *schedule = &run->settings.schedule;
     if (schedule->total_steps == 0)
-        schedule->total_steps =
-            (int64_t)ceil(run->settings.epochs * (double)run->train.n_sequences / (double)train_run_sequences(run));
+        schedule->total_steps = (int64_t)ceil(run->settings.epochs * (double)run->data.train.n_sequences /
+                                              (double)train_run_sequences(run));
     if (schedule->warmup_steps < 0)
         schedule->warmup_steps = schedule->total_steps / 10 < 100 ? schedule->total_steps / 10 : 100;
     return train_settings_check(&run->settings, err);
@@ -88,7 +97,6 @@ lst_status train__run_build(train_run **out, const train_settings *settings, con
     if (!run)
         return lst__fail_memory(err, "the run's handle", sizeof *run);
     run->settings = *settings;
-    run->corpus.open_fd = -1;
     run->saved_step = -1;
     run->last_valid = NAN;
     lst_status status = LST_OK;
@@ -127,8 +135,8 @@ void train_run_close(train_run *run)
     train_engine_destroy(run->engine);
     lst_pool_destroy(run->pool);
     lst_plan_destroy(run->plan);
-    data_split_free(&run->split);
-    data_corpus_close(&run->corpus);
+    data_set_close(&run->data);
+    data_encoder_close(&run->encoder);
     lst__free(run);
 }
 
@@ -217,17 +225,16 @@ lst_status train_run_start(train_run **out, const train_settings *settings, cons
         status = train__run_build(&run, settings, folder, err);
     if (status != LST_OK)
         return status;
-    run->settings.data_hash = run->corpus.hash;
+    run->settings.data_hash = run->data.hash;
     const uint64_t loading = lst__clock_ns();
     status = first_weights(run, err);
     run->load_seconds = (double)(lst__clock_ns() - loading) * 1e-9;
     if (status == LST_OK)
         status = lst__make_dirs(folder, err);
     if (status == LST_OK) {
-        if (run->corpus.tokens)
-            status = train_carry_tokenizer(run->settings.model, folder, run->corpus.end_token, err);
-        if (status == LST_OK)
-            status = train__run_write_settings(run, err);
+        status = train__run_write_settings(run, err);
+        if (status == LST_OK && run->settings.tokenizer[0])
+            status = train__carry_tokenizer(run, err);
         if (status == LST_OK)
             status = train__run_open_log(run, err);
         if (status != LST_OK)
@@ -249,7 +256,7 @@ size_t train_run_sequences(const train_run *run)
 
 double train_run_epochs(const train_run *run)
 {
-    return (double)run->step * (double)train_run_sequences(run) / (double)run->train.n_sequences;
+    return (double)run->step * (double)train_run_sequences(run) / (double)run->data.train.n_sequences;
 }
 
 uint64_t train_run_outside(const train_run *run, const lst_memory_use *use)
@@ -263,7 +270,7 @@ static lst_status fill(train_run *run, lst_error *err)
     uint64_t position = (uint64_t)run->step * train_run_sequences(run);
     lst_status status = LST_OK;
     for (size_t micro = 0; status == LST_OK && micro < recipe->accumulation; micro++)
-        status = data_batches_read(&run->train, position + micro * recipe->batch, recipe->batch,
+        status = data_batches_read(&run->data.train, position + micro * recipe->batch, recipe->batch,
                                    model_ids(run->engine->model, micro), model_targets(run->engine->model, micro), err);
     return status;
 }
@@ -301,8 +308,8 @@ static lst_status fill_valid(train_run *run, size_t from, size_t n, size_t count
     int32_t *ids = model_ids(run->engine->model, 0), *targets = model_targets(run->engine->model, 0);
     for (size_t row = 0; row < batch; row++) {
         size_t which = row < n ? from + row : from;
-        uint64_t position = (uint64_t)which * run->valid.n_sequences / count;
-        lst_status status = data_batches_read(&run->valid, position, 1, ids + row * seq, targets + row * seq, err);
+        uint64_t position = (uint64_t)which * run->data.valid.n_sequences / count;
+        lst_status status = data_batches_read(&run->data.valid, position, 1, ids + row * seq, targets + row * seq, err);
         if (status != LST_OK)
             return status;
         for (size_t t = 0; row >= n && t < seq; t++)
@@ -315,8 +322,8 @@ lst_status train_run_validate(train_run *run, double *loss, lst_error *err)
 {
     const size_t batch = run->settings.recipe.batch;
     size_t count = run->settings.eval_sequences;
-    if (count > run->valid.n_sequences)
-        count = (size_t)run->valid.n_sequences;
+    if (count > run->data.valid.n_sequences)
+        count = (size_t)run->data.valid.n_sequences;
     double sum = 0;
     size_t counted = 0;
     for (size_t from = 0; from < count; from += batch) {

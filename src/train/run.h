@@ -6,6 +6,7 @@
  *     RUN/plan.json            what every bucket and phase takes
  *     RUN/metrics.jsonl        a line a step
  *     RUN/report.html          to be looked at
+ *     RUN/tokenizer.json, ...  the tokenizer's files, where there is a tokenizer; each checkpoint has them too
  *     RUN/checkpoint-00000200/ config.json, model.safetensors, optimizer.safetensors
  */
 #ifndef LST_TRAIN_RUN_H
@@ -16,7 +17,8 @@
 #include <stdint.h>
 
 #include "base/memory.h"
-#include "data/batches.h"
+#include "data/dataset.h"
+#include "data/encoder.h"
 #include "leanstep/status.h"
 #include "train/engine.h"
 #include "train/metrics.h"
@@ -25,9 +27,9 @@
 typedef struct train_run {
     train_settings settings;
     char folder[TRAIN_MAX_PATH];
-    data_corpus corpus;
-    data_split split;
-    data_batches train, valid;
+    char store[TRAIN_MAX_PATH]; /* where the store of tokens lies */
+    data_encoder encoder;
+    data_set data;
     lst_plan *plan;
     lst_pool *pool;
     train_engine *engine;
@@ -60,7 +62,7 @@ void train_run_close(train_run *run); /* NULL is allowed */
 
 /* One step; the line in metrics.jsonl is written. */
 LST_MUST_USE lst_status train_run_step(train_run *run, train_step *out, lst_error *err);
-/* Mean loss over the fixed validation sequences. */
+/* Mean loss over the fixed validation sequences; its exponential is the perplexity. */
 LST_MUST_USE lst_status train_run_validate(train_run *run, double *loss, lst_error *err);
 /* A checkpoint of now; older ones beyond settings.keep are removed once it is complete. */
 LST_MUST_USE lst_status train_run_save(train_run *run, lst_error *err);

@@ -129,6 +129,10 @@ static const field fields[] = {
     {"schedule", "decay_steps", FIELD_I64, AT(schedule.decay_steps), 0, NULL},
     {"schedule", "decay", FIELD_CHOICE, AT(schedule.decay), LST_N_DECAYS, decay_name},
     {"schedule", "epochs", FIELD_REAL, AT(epochs), 0, NULL},
+    {"tokens", "tokenizer", FIELD_TEXT, AT(tokenizer), TRAIN_MAX_PATH, NULL},
+    {"tokens", "chat", FIELD_TEXT, AT(chat), TRAIN_MAX_CHAT, NULL},
+    {"tokens", "pack", FIELD_BOOL, AT(pack), 0, NULL},
+    {"tokens", "loss_all", FIELD_BOOL, AT(loss_all), 0, NULL},
     {"run", "seed", FIELD_U64, AT(seed), 0, NULL},
     {"run", "memory_limit_bytes", FIELD_U64, AT(memory_limit), 0, NULL},
     {"run", "eval_every", FIELD_SIZE, AT(eval_every), 0, NULL},
@@ -140,6 +144,12 @@ static const field fields[] = {
     {"sample", "temperature", FIELD_REAL, AT(temperature), 0, NULL},
     {"sample", "top_k", FIELD_SIZE, AT(top_k), 0, NULL},
 };
+
+/* Sections that runs of older versions lack: their fields then keep their defaults. */
+static bool is_newer(const char *section)
+{
+    return strcmp(section, "tokens") == 0;
+}
 
 #define N_FIELDS (sizeof fields / sizeof fields[0])
 
@@ -367,6 +377,8 @@ static lst_status read_root(json_t *root, const char *source, train_settings *s,
     for (size_t i = 0; status == LST_OK && i < N_FIELDS; i++) {
         json_t *section;
         char where[TRAIN_MAX_PATH + 32];
+        if (is_newer(fields[i].section) && !lst__json_has(root, fields[i].section))
+            continue;
         snprintf(where, sizeof where, "%s, %s", source, fields[i].section);
         status = lst__json_get_object(root, source, fields[i].section, &section, err);
         if (status == LST_OK)

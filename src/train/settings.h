@@ -17,6 +17,7 @@
 
 #define TRAIN_MAX_PATH 4096
 #define TRAIN_MAX_PROMPT 1024
+#define TRAIN_MAX_CHAT 32
 
 typedef struct train_settings {
     char model[TRAIN_MAX_PATH]; /* as given: a built-in name, a config.json, a folder */
@@ -29,8 +30,13 @@ typedef struct train_settings {
     uint64_t seed;         /* of initial weights, split, order and rounding */
 
     char data[TRAIN_MAX_PATH]; /* absolute */
-    double valid_fraction;     /* of the tokens, by document */
+    double valid_fraction;     /* of the tokens, by document; of examples, by line */
     uint64_t data_hash;        /* set when the data have been read */
+
+    char tokenizer[TRAIN_MAX_PATH]; /* the folder it came from, absolute; "": text is bytes */
+    char chat[TRAIN_MAX_CHAT];      /* the template's name; "": none, or until the run starts what is recognised */
+    bool pack;                      /* several examples a row */
+    bool loss_all;                  /* prompts count as well as completions */
 
     size_t eval_every;     /* steps between validations; 0: only at the start and the end */
     size_t eval_sequences; /* at most so many, the same every time */

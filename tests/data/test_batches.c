@@ -17,11 +17,11 @@ static data_corpus open_corpus(const char *path)
     return corpus;
 }
 
-static data_split make_split(data_corpus *corpus, uint64_t seed, double fraction, size_t seq)
+static data_split make_split(const data_documents *documents, uint64_t seed, double fraction, size_t seq)
 {
     data_split split;
     lst_error err = {0};
-    if (data_split_make(&split, corpus, seed, fraction, seq, &err) != LST_OK)
+    if (data_split_make(&split, documents, seed, fraction, seq, &err) != LST_OK)
         fail_msg("%s", err.message);
     return split;
 }
@@ -41,8 +41,9 @@ static void every_token_is_in_one_stream(void **state)
 {
     write_documents(*state, 40);
     data_corpus corpus = open_corpus(temp_path(*state, "d"));
+    data_documents documents = data_corpus_documents(&corpus);
     for (uint64_t seed = 0; seed < 20; seed++) {
-        data_split split = make_split(&corpus, seed, 0.1, 16);
+        data_split split = make_split(&documents, seed, 0.1, 16);
         assert_int_equal(split.train.n_segments + split.valid.n_segments, 40);
         assert_int_equal(split.train.n_tokens + split.valid.n_tokens, corpus.n_bytes + 40);
         assert_int_equal(split.n_shared, 0);
@@ -51,8 +52,8 @@ static void every_token_is_in_one_stream(void **state)
         for (int part = 0; part < 2; part++) {
             const data_stream *stream = part ? &split.valid : &split.train;
             for (size_t i = 0; i < stream->n_segments; i++) {
-                assert_false(seen[stream->segments[i].file]);
-                seen[stream->segments[i].file] = true;
+                assert_false(seen[stream->segments[i].document]);
+                seen[stream->segments[i].document] = true;
             }
         }
         data_split_free(&split);
@@ -64,13 +65,14 @@ static void split_depends_on_the_seed(void **state)
 {
     write_documents(*state, 40);
     data_corpus corpus = open_corpus(temp_path(*state, "d"));
-    data_split a = make_split(&corpus, 1, 0.2, 16), b = make_split(&corpus, 1, 0.2, 16),
-               c = make_split(&corpus, 2, 0.2, 16);
+    data_documents documents = data_corpus_documents(&corpus);
+    data_split a = make_split(&documents, 1, 0.2, 16), b = make_split(&documents, 1, 0.2, 16),
+               c = make_split(&documents, 2, 0.2, 16);
     assert_int_equal(a.valid.n_segments, b.valid.n_segments);
     bool differs = a.valid.n_segments != c.valid.n_segments;
     for (size_t i = 0; i < a.valid.n_segments; i++) {
-        assert_int_equal(a.valid.segments[i].file, b.valid.segments[i].file);
-        differs |= i < c.valid.n_segments && a.valid.segments[i].file != c.valid.segments[i].file;
+        assert_int_equal(a.valid.segments[i].document, b.valid.segments[i].document);
+        differs |= i < c.valid.n_segments && a.valid.segments[i].document != c.valid.segments[i].document;
     }
     assert_true(differs);
     data_split_free(&a);
@@ -86,7 +88,8 @@ static void one_document_is_cut_by_position(void **state)
         text[i] = (char)('a' + i % 26);
     temp_write(*state, "one", text);
     data_corpus corpus = open_corpus(temp_path(*state, "one"));
-    data_split split = make_split(&corpus, 3, 0.05, 32);
+    data_documents documents = data_corpus_documents(&corpus);
+    data_split split = make_split(&documents, 3, 0.05, 32);
     assert_int_equal(split.n_shared, 1);
     assert_int_equal(split.train.n_tokens, 951);
     assert_int_equal(split.valid.n_tokens, 51);
@@ -107,9 +110,10 @@ static void short_text_names_a_seq_that_works(void **state)
         memset(text, 'x', length);
         temp_write(*state, "short", text);
         data_corpus corpus = open_corpus(temp_path(*state, "short"));
+        data_documents documents = data_corpus_documents(&corpus);
         data_split split;
         lst_error err = {0};
-        lst_status status = data_split_make(&split, &corpus, 1, 0.05, 20, &err);
+        lst_status status = data_split_make(&split, &documents, 1, 0.05, 20, &err);
         if (status == LST_OK) {
             assert_true(split.train.n_tokens >= 21 && split.valid.n_tokens >= 21);
             data_split_free(&split);
@@ -119,7 +123,7 @@ static void short_text_names_a_seq_that_works(void **state)
             const char *use = strstr(err.message, "Use --seq ");
             assert_true(use || length < 2);
             if (use) {
-                split = make_split(&corpus, 1, 0.05, strtoul(use + 10, NULL, 10));
+                split = make_split(&documents, 1, 0.05, strtoul(use + 10, NULL, 10));
                 data_split_free(&split);
             }
         }
@@ -132,14 +136,15 @@ static void short_documents_name_a_seq_that_works(void **state)
 {
     write_documents(*state, 3); /* 10, 11 and 12 bytes */
     data_corpus corpus = open_corpus(temp_path(*state, "d"));
+    data_documents documents = data_corpus_documents(&corpus);
     for (size_t seq = 1; seq < 40; seq++) {
         data_split split;
         lst_error err = {0};
-        if (data_split_make(&split, &corpus, 1, 0.05, seq, &err) != LST_OK) {
+        if (data_split_make(&split, &documents, 1, 0.05, seq, &err) != LST_OK) {
             const char *use = strstr(err.message, "Use --seq ");
             assert_non_null(use);
             assert_true(strtoul(use + 10, NULL, 10) < seq);
-            split = make_split(&corpus, 1, 0.05, strtoul(use + 10, NULL, 10));
+            split = make_split(&documents, 1, 0.05, strtoul(use + 10, NULL, 10));
         }
         data_split_free(&split);
     }
@@ -152,8 +157,9 @@ static void tokens_are_bytes_and_ends(void **state)
     temp_write_bytes(*state, "d/b", "\xff\xc3\xa9", 3);
     temp_write(*state, "d/c", "cdefghijklmnopqrstuvw");
     data_corpus corpus = open_corpus(temp_path(*state, "d"));
+    data_documents documents = data_corpus_documents(&corpus);
     data_segment segments[] = {{0, 0, 2, 0}, {1, 0, 3, 3}, {2, 1, 4, 7}};
-    data_stream stream = {&corpus, 3, segments, 12};
+    data_stream stream = {&documents, 3, segments, 12};
     static const int32_t want[12] = {'a', 'b', 256, 0xff, 0xc3, 0xa9, 256, 'd', 'e', 'f', 'g', 256};
     for (size_t first = 0; first <= 12; first++)
         for (size_t n = 0; first + n <= 12; n++) {
@@ -204,7 +210,8 @@ static void epoch_visits_each_sequence_once(void **state)
 {
     write_documents(*state, 40);
     data_corpus corpus = open_corpus(temp_path(*state, "d"));
-    data_split split = make_split(&corpus, 1, 0.1, 8);
+    data_documents documents = data_corpus_documents(&corpus);
+    data_split split = make_split(&documents, 1, 0.1, 8);
     data_batches batches;
     assert_int_equal(data_batches_make(&batches, &split.train, 8, 99, true, NULL), LST_OK);
     static int32_t all[2048];
@@ -232,7 +239,8 @@ static void batch_is_its_sequences(void **state)
 {
     write_documents(*state, 40);
     data_corpus corpus = open_corpus(temp_path(*state, "d"));
-    data_split split = make_split(&corpus, 1, 0.1, 8);
+    data_documents documents = data_corpus_documents(&corpus);
+    data_split split = make_split(&documents, 1, 0.1, 8);
     data_batches batches, same, other;
     assert_int_equal(data_batches_make(&batches, &split.train, 8, 5, true, NULL), LST_OK);
     assert_int_equal(data_batches_make(&same, &split.train, 8, 5, true, NULL), LST_OK);

@@ -108,7 +108,7 @@ static void epochs_decide_the_length(void **state)
     s.epochs = 1.5;
     train_run *run;
     OK(train_run_start(&run, &s, temp_path(*state, "run"), err));
-    uint64_t n = run->train.n_sequences;
+    uint64_t n = run->data.train.n_sequences;
     assert_int_equal(run->settings.schedule.total_steps, (3 * n + 7) / 8); /* 1.5 n / 4, rounded up */
     assert_int_equal(run->settings.schedule.warmup_steps, run->settings.schedule.total_steps / 10);
     train_run_close(run);

@@ -5,7 +5,7 @@
  */
 #include "train/fixture.h"
 
-#include "train/folder_tokenizer.h"
+#include "train/carry.h"
 
 #define TOKENIZER LEANSTEP_SOURCE_DIR "/tests/golden/tokens/gpt2/tokenizer.json"
 
@@ -14,8 +14,9 @@ static train_settings settings_with(const temp_folder *folder, const char *confi
     train_settings s = small_settings(folder);
     write_text(folder, "text");
     temp_write(folder, "model/config.json", config);
-    OK(train_copy_file(TOKENIZER, temp_path(folder, "model/tokenizer.json"), err));
+    OK(train__copy_file(TOKENIZER, temp_path(folder, "model/tokenizer.json"), err));
     snprintf(s.model, sizeof s.model, "%s", temp_path(folder, "model"));
+    snprintf(s.tokenizer, sizeof s.tokenizer, "%s", temp_path(folder, "model"));
     data_tokenizer *t;
     OK(data_tokenizer_load(&t, TOKENIZER, err));
     s.arch.vocab = data_tokenizer_vocab(t) + 5;
@@ -39,7 +40,7 @@ static void test_resumed_with_the_carried_tokenizer(void **state)
     strcpy(one, temp_path(*state, "one"));
     strcpy(two, temp_path(*state, "two"));
     OK(train_run_start(&run, &s, one, err));
-    assert_int_equal(run->corpus.end_token, 7);
+    assert_int_equal(run->encoder.end, 7);
     go(run, 0);
     const uint64_t whole = state_hash(run);
     train_run_close(run);
@@ -53,12 +54,10 @@ static void test_resumed_with_the_carried_tokenizer(void **state)
     go(run, 0);
     assert_true(whole == state_hash(run));
     snprintf(path, sizeof path, "%s/checkpoint-%08lld", two, (long long)run->saved_step);
-    assert_true(train_has_tokenizer(path));
-    data_tokenizer *t;
-    int32_t end;
-    OK(train_folder_tokenizer(&t, &end, path, &s.arch, err));
-    assert_int_equal(end, 7);
-    data_tokenizer_free(t);
+    data_encoder carried;
+    OK(data_encoder_open(&carried, path, s.arch.vocab, NULL, err));
+    assert_int_equal(carried.end, 7);
+    data_encoder_close(&carried);
     train_run_close(run);
 }
 

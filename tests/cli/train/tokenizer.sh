@@ -14,7 +14,7 @@ for shape in fits small; do
     cp $MODELS/../tokens/gpt2/tokenizer.json $shape/
 done
 leanstep train fits --data $TEXT --seq 64 --steps 3 --out run > log.txt || exit
-grep -c "perplexity of the validation text" log.txt
+grep -c "perplexity of the validation data" log.txt
 ls run run/checkpoint-*
 cat run/generation_config.json
 leanstep resume run --steps 5 > log.txt || exit
