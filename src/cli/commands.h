@@ -14,6 +14,7 @@
     X(resume)                                                                                                          \
     X(convert_state)                                                                                                   \
     X(export)                                                                                                          \
+    X(merge)                                                                                                           \
     X(init)                                                                                                            \
     X(generate)                                                                                                        \
     X(measure)                                                                                                         \
