@@ -62,25 +62,3 @@ lst_status cli_data_choose(const cli_args *args, const char *given, const lst_ar
                          given, arch->vocab);
     return LST_OK;
 }
-
-lst_status cli_data_of_source(const cli_args *args, const cli_model_source *source, cli_data_choice *out,
-                              lst_error *err)
-{
-    memset(out, 0, sizeof *out);
-    read_flags(args, out);
-    if (!out->chat[0] && source->tokenizer)
-        strcpy(out->chat, source->chat);
-    out->pack |= source->pack;
-    if (!cli_given(args, "loss"))
-        out->loss_all = source->loss_all;
-    const char *named = cli_given(args, "tokenizer") ? cli_text(args, "tokenizer") : source->tokenizer;
-    if (!named || strcmp(named, "bytes") == 0)
-        return LST_OK;
-    return use_folder(named, out, err);
-}
-
-const char *cli_store_folder(void)
-{
-    const char *folder = getenv("TMPDIR");
-    return folder && lst__is_dir(folder) ? folder : "/tmp";
-}

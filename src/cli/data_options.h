@@ -35,13 +35,6 @@ typedef struct cli_data_choice {
  * for a vocabulary that is not bytes need a tokenizer. */
 LST_MUST_USE lst_status cli_data_choose(const cli_args *args, const char *given, const lst_arch *arch, bool has_weights,
                                         cli_data_choice *out, lst_error *err);
-/* For a run or a folder with weights: the run's own answers where none are given. */
-LST_MUST_USE lst_status cli_data_of_source(const cli_args *args, const cli_model_source *source, cli_data_choice *out,
-                                           lst_error *err);
-
-/* Where a store of tokens may lie when there is no run: $TMPDIR or /tmp. */
-const char *cli_store_folder(void);
-
 /* What was found in `path` and what becomes of it. */
 void cli_print_data(const char *path, const data_set *set, const data_encoder *encoder, bool loss_all);
 
