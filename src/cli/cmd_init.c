@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -19,6 +17,7 @@
 #include "leanstep/pool.h"
 #include "model/model.h"
 #include "train/hf_folder.h"
+#include "train/new_folder.h"
 
 static const cli_option options[] = {
     {"out", CLI_STRING, "DIR", NULL, "the folder to write; must not exist (needed)"},
@@ -51,8 +50,9 @@ static lst_status write_text(const char *dir, const char *name, const char *text
     return status;
 }
 
-static lst_status write_files(const char *dir, const train_hf_weights *weights, lst_error *err)
+static lst_status write_files(void *context, const char *dir, lst_error *err)
 {
+    const train_hf_weights *weights = context;
     char *text;
     lst_status status = lst_arch_to_config(weights->arch, train_hf_dtype_name(weights->codec), &text, err);
     if (status == LST_OK) {
@@ -61,31 +61,14 @@ static lst_status write_files(const char *dir, const train_hf_weights *weights, 
     }
     if (status == LST_OK)
         status = train_hf_write_weights(dir, weights, err);
-    return status == LST_OK ? lst__sync_dir(dir, err) : status;
+    return status;
 }
 
-static lst_status write_folder(const char *out, const train_hf_weights *weights, lst_error *err)
+static lst_status write_folder(const char *out, train_hf_weights *weights, lst_error *err)
 {
-    struct stat st;
-    if (lstat(out, &st) == 0)
-        return lst__fail(err, LST_ERR_STATE, "%s exists already, and nothing is overwritten. Name another folder", out);
-    size_t n = strlen(out) + 32, length = strlen(out);
-    while (length > 1 && out[length - 1] == '/')
-        length--;
-    char *temporary = lst__alloc(n, 1);
-    if (!temporary)
-        return lst__fail_memory(err, "a path", n);
-    snprintf(temporary, n, "%.*s.tmp-%ld", (int)length, out, (long)getpid());
-    lst_status status = lst__make_dirs(temporary, err);
-    if (status == LST_OK) {
-        status = write_files(temporary, weights, err);
-        if (status == LST_OK)
-            status = lst__rename(temporary, out, err);
-        if (status != LST_OK)
-            (void)!lst__remove_tree(temporary, NULL);
-    }
-    lst__free(temporary);
-    return status;
+    if (train_refuse_existing(out, err) != LST_OK)
+        return LST_ERR_STATE;
+    return train_new_folder(out, write_files, weights, err);
 }
 
 static lst_status check_options(const cli_args *args, lst_error *err)
@@ -109,11 +92,11 @@ static int run(const cli_args *args)
     if (status == LST_OK)
         status = lst_pool_create(&pool, 0, &err);
     model_init init = {&arch, cli_count(args, "seed"), pool};
-    const train_hf_weights weights = {.arch = &arch,
-                                      .codec = dtypes[cli_choice(args, "dtype")],
-                                      .shard_bytes = cli_count(args, "shard-size"),
-                                      .values = values,
-                                      .context = &init};
+    train_hf_weights weights = {.arch = &arch,
+                                .codec = dtypes[cli_choice(args, "dtype")],
+                                .shard_bytes = cli_count(args, "shard-size"),
+                                .values = values,
+                                .context = &init};
     if (status == LST_OK)
         status = write_folder(cli_text(args, "out"), &weights, &err);
     if (status == LST_OK)

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -20,6 +19,7 @@
 #include "train/checkpoint.h"
 #include "train/engine.h"
 #include "train/hf_folder.h"
+#include "train/new_folder.h"
 #include "train/run_private.h"
 #include "train/trainer_state.h"
 
@@ -35,7 +35,8 @@ typedef struct exporting {
     lst_st_set *set;      /* where they come from the file */
     const lst_st_tensor **found;
     lst_codec codec;
-    char temporary[TRAIN_MAX_PATH];
+    const char *temporary; /* the folder that is filled */
+    int64_t step;
 } exporting;
 
 /* ---- where the run and its checkpoint are ---- */
@@ -250,8 +251,10 @@ static lst_status write_state(const exporting *e, int64_t step, lst_error *err)
     return status;
 }
 
-static lst_status write_all(exporting *e, train_exported *done, lst_error *err)
+static lst_status write_all(void *context, const char *folder, lst_error *err)
 {
+    exporting *e = context;
+    e->temporary = folder;
     const train_hf_weights weights = {.arch = &e->settings.arch,
                                       .codec = e->codec,
                                       .shard_bytes = e->job->shard_bytes,
@@ -262,29 +265,7 @@ static lst_status write_all(exporting *e, train_exported *done, lst_error *err)
         status = train_hf_write_weights(e->temporary, &weights, err);
     for (size_t i = 0; status == LST_OK && i < DATA_N_TOKENIZER_FILES; i++)
         status = carry(e, data_tokenizer_files[i], err);
-    return status == LST_OK ? write_state(e, done->step, err) : status;
-}
-
-/* Written under another name, so that the folder appears whole or not at all. */
-static lst_status write_folder(exporting *e, train_exported *done, lst_error *err)
-{
-    size_t n = strlen(e->job->out);
-    while (n > 1 && e->job->out[n - 1] == '/')
-        n--;
-    int used = snprintf(e->temporary, sizeof e->temporary, "%.*s.tmp-%ld", (int)n, e->job->out, (long)getpid());
-    if (used < 0 || (size_t)used >= sizeof e->temporary)
-        return lst__fail(err, LST_ERR_ARGUMENT, "--out: the path is longer than %zu bytes", sizeof e->temporary - 24);
-    lst_status status = lst__make_dirs(e->temporary, err);
-    if (status != LST_OK)
-        return status;
-    status = write_all(e, done, err);
-    if (status == LST_OK)
-        status = lst__sync_dir(e->temporary, err);
-    if (status == LST_OK)
-        status = lst__rename(e->temporary, e->job->out, err);
-    if (status != LST_OK)
-        (void)!lst__remove_tree(e->temporary, NULL);
-    return status;
+    return status == LST_OK ? write_state(e, e->step, err) : status;
 }
 
 static void close_all(exporting *e)
@@ -301,10 +282,8 @@ static void close_all(exporting *e)
 
 lst_status train_export_run(const train_export *job, train_exported *done, lst_error *err)
 {
-    struct stat st;
-    if (lstat(job->out, &st) == 0)
-        return lst__fail(err, LST_ERR_STATE, "%s exists already, and nothing is overwritten. Name another folder",
-                         job->out);
+    if (train_refuse_existing(job->out, err) != LST_OK)
+        return LST_ERR_STATE;
     exporting *e = lst__alloc(1, sizeof *e);
     if (!e)
         return lst__fail_memory(err, "the export's handle", sizeof *e);
@@ -317,8 +296,9 @@ lst_status train_export_run(const train_export *job, train_exported *done, lst_e
         choose_codec(e);
         status = open_values(e, done, err);
     }
+    e->step = done->step;
     if (status == LST_OK)
-        status = write_folder(e, done, err);
+        status = train_new_folder(job->out, write_all, e, err);
     done->codec = e->codec;
     done->n_params = lst_arch_params(&e->settings.arch);
     close_all(e);

@@ -16,6 +16,7 @@
 #include "io/json.h"
 #include "plan/gguf_arch.h"
 #include "train/hf_folder.h"
+#include "train/new_folder.h"
 
 typedef struct converting {
     const lst_gguf *gguf;
@@ -60,9 +61,17 @@ static lst_status write_tokenizer(const lst_gguf *g, const char *dir, lst_error 
     return status;
 }
 
-static lst_status write_all(const train_export *job, const lst_gguf *g, const char *dir, train_exported *done,
-                            lst_error *err)
+typedef struct exporting {
+    const train_export *job;
+    train_exported *done;
+    const lst_gguf *g;
+} exporting;
+
+static lst_status write_all(void *context, const char *dir, lst_error *err)
 {
+    const exporting *e = context;
+    const lst_gguf *g = e->g;
+    train_exported *done = e->done;
     lst_arch arch;
     char *config = NULL;
     lst_status status = lst__arch_from_gguf(g, &arch, err);
@@ -74,7 +83,7 @@ static lst_status write_all(const train_export *job, const lst_gguf *g, const ch
         status = write_json(dir, "config.json", config, err);
     free(config);
     converting c = {g, &arch};
-    const train_hf_weights weights = {&arch, done->codec, job->shard_bytes, values, &c};
+    const train_hf_weights weights = {&arch, done->codec, e->job->shard_bytes, values, &c};
     if (status == LST_OK)
         status = train_hf_write_weights(dir, &weights, err);
     if (status == LST_OK)
@@ -85,27 +94,15 @@ static lst_status write_all(const train_export *job, const lst_gguf *g, const ch
 lst_status train_export_gguf(const train_export *job, train_exported *done, lst_error *err)
 {
     lst_gguf g;
-    char temporary[4096];
     memset(done, 0, sizeof *done);
     done->codec = job->codec == LST_N_CODECS ? LST_CODEC_F32 : job->codec;
-    if (lst__is_dir(job->out) || lst__is_file(job->out))
-        return lst__fail(err, LST_ERR_STATE, "%s exists already, and nothing is overwritten. Name another folder",
-                         job->out);
-    int used = snprintf(temporary, sizeof temporary, "%s.tmp-%ld", job->out, (long)getpid());
-    if (used < 0 || (size_t)used >= sizeof temporary)
-        return lst__fail(err, LST_ERR_ARGUMENT, "--out: the path is too long");
+    if (train_refuse_existing(job->out, err) != LST_OK)
+        return LST_ERR_STATE;
     lst_status status = lst__gguf_open(job->from, &g, err);
     if (status != LST_OK)
         return status;
-    status = lst__make_dirs(temporary, err);
-    if (status == LST_OK)
-        status = write_all(job, &g, temporary, done, err);
-    if (status == LST_OK)
-        status = lst__sync_dir(temporary, err);
-    if (status == LST_OK)
-        status = lst__rename(temporary, job->out, err);
-    if (status != LST_OK)
-        (void)!lst__remove_tree(temporary, NULL);
+    exporting e = {job, done, &g};
+    status = train_new_folder(job->out, write_all, &e, err);
     lst__gguf_close(&g);
     return status;
 }

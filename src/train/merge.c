@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -18,6 +17,7 @@
 #include "leanstep/arch.h"
 #include "train/carry.h"
 #include "train/hf_folder.h"
+#include "train/new_folder.h"
 #include "train/run_private.h"
 
 #define MAX_CONFIG ((size_t)4 << 20)
@@ -41,7 +41,7 @@ typedef struct merging {
     pair *pairs;                 /* by tensor of the base */
     size_t loaded;               /* the tensor whose pair is in a and b */
     float *a, *b;
-    char temporary[TRAIN_MAX_PATH];
+    const char *temporary; /* the folder that is filled */
 } merging;
 
 /* ---- adapter_config.json ---- */
@@ -321,8 +321,10 @@ static lst_status values_merged(void *context, size_t tensor, size_t first, size
 
 /* ---- files ---- */
 
-static lst_status write_all(merging *m, lst_error *err)
+static lst_status write_all(void *context, const char *folder, lst_error *err)
 {
+    merging *m = context;
+    m->temporary = folder;
     const train_hf_weights weights = {.arch = &m->arch,
                                       .codec = m->done->codec,
                                       .shard_bytes = m->job->shard_bytes,
@@ -330,7 +332,7 @@ static lst_status write_all(merging *m, lst_error *err)
                                       .context = m};
     char *text = NULL, *path = lst__path_join(m->temporary, "config.json");
     lst_status status = path ? train_hf_set_dtype(m->config, m->done->codec, &text, err)
-                             : lst__fail_memory(err, "a path", sizeof m->temporary);
+                             : lst__fail_memory(err, "a path", strlen(folder) + 32);
     if (status == LST_OK)
         status = train__write_text(path, text, err);
     lst__free(text);
@@ -338,28 +340,6 @@ static lst_status write_all(merging *m, lst_error *err)
     if (status == LST_OK)
         status = train_hf_write_weights(m->temporary, &weights, err);
     return status == LST_OK ? train__copy_tokenizer(m->job->base, m->temporary, err) : status;
-}
-
-/* Written under another name, so that the folder appears whole or not at all. */
-static lst_status write_folder(merging *m, lst_error *err)
-{
-    size_t n = strlen(m->job->out);
-    while (n > 1 && m->job->out[n - 1] == '/')
-        n--;
-    int used = snprintf(m->temporary, sizeof m->temporary, "%.*s.tmp-%ld", (int)n, m->job->out, (long)getpid());
-    if (used < 0 || (size_t)used >= sizeof m->temporary)
-        return lst__fail(err, LST_ERR_ARGUMENT, "--out: the path is longer than %zu bytes", sizeof m->temporary - 24);
-    lst_status status = lst__make_dirs(m->temporary, err);
-    if (status != LST_OK)
-        return status;
-    status = write_all(m, err);
-    if (status == LST_OK)
-        status = lst__sync_dir(m->temporary, err);
-    if (status == LST_OK)
-        status = lst__rename(m->temporary, m->job->out, err);
-    if (status != LST_OK)
-        (void)!lst__remove_tree(m->temporary, NULL);
-    return status;
 }
 
 static void close_all(merging *m)
@@ -376,10 +356,8 @@ static void close_all(merging *m)
 
 lst_status train_merge_adapter(const train_merge *job, train_merged *done, lst_error *err)
 {
-    struct stat st;
-    if (lstat(job->out, &st) == 0)
-        return lst__fail(err, LST_ERR_STATE, "%s exists already, and nothing is overwritten. Name another folder",
-                         job->out);
+    if (train_refuse_existing(job->out, err) != LST_OK)
+        return LST_ERR_STATE;
     merging *m = lst__alloc(1, sizeof *m);
     if (!m)
         return lst__fail_memory(err, "the merge's handle", sizeof *m);
@@ -391,7 +369,7 @@ lst_status train_merge_adapter(const train_merge *job, train_merged *done, lst_e
     if (status == LST_OK)
         status = open_adapter(m, err);
     if (status == LST_OK)
-        status = write_folder(m, err);
+        status = train_new_folder(job->out, write_all, m, err);
     close_all(m);
     return status;
 }
